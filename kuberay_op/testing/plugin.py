@@ -1,0 +1,1 @@
+"""The pytest plugin of kuberay-op (entry point ``pytest11``)."""
