@@ -1,0 +1,4 @@
+#!/usr/bin/env bash
+# Writes everything that is made from our own types and declarations.
+set -euo pipefail
+cd "$(dirname "$0")/.."
