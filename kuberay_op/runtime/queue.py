@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import count
 from random import Random
@@ -47,7 +47,7 @@ class QueueClosed(Exception):  # noqa: N818 (it is the end of the stream, not a 
 class QueueMetrics(Protocol):
     """What the queue reports about itself."""
 
-    def depth(self, priority: int, keys: int) -> None:
+    def depth(self, n: int, priority: int = 0) -> None:
         """So many keys of this priority are ready."""
         ...
 
@@ -59,12 +59,16 @@ class QueueMetrics(Protocol):
         """A key came back because its pass failed."""
         ...
 
-    def started(self, waited: float) -> None:
-        """A key is in work, ``waited`` seconds after it was wanted."""
+    def started(self, seconds_in_queue: float) -> None:
+        """A key is in work, so long after it was wanted."""
         ...
 
-    def finished(self, worked: float) -> None:
-        """A key is out of work after ``worked`` seconds."""
+    def finished(self, seconds: float) -> None:
+        """A key is out of work after so long."""
+        ...
+
+    def unfinished(self, running: Callable[[], Collection[float]]) -> None:
+        """Ask this, at any time and from any thread, how long the keys in work have been there."""
         ...
 
 
@@ -120,6 +124,8 @@ class Queue:
         self._order = count()
         self._earlier = asyncio.Event()
         self._closed = False
+        if metrics:
+            metrics.unfinished(self.unfinished)
 
     def __len__(self) -> int:
         """Keys waiting or ready; a key in work counts only if it was added again."""
@@ -172,7 +178,7 @@ class Queue:
         self._in_work[key] = _InWork(now, entry.priority)
         if self._metrics:
             self._metrics.started(now - entry.wanted)
-            self._metrics.depth(entry.priority, self._ready.depth(entry.priority))
+            self._metrics.depth(self._ready.depth(entry.priority), entry.priority)
         return key
 
     def done(self, key: Key) -> None:
@@ -208,11 +214,10 @@ class Queue:
         self._closed = False
         self._report_depth()
 
-    def unfinished(self) -> tuple[float, float]:
-        """Seconds that the keys in work have been there: all together, and the longest."""
+    def unfinished(self) -> list[float]:
+        """How many seconds each key in work has been there; safe to call from another thread."""
         now = self._clock.monotonic()
-        seconds = [now - work.started for work in self._in_work.values()]
-        return sum(seconds), max(seconds, default=0.0)
+        return [now - work.started for work in list(self._in_work.values())]
 
     def entries(self) -> Iterator[QueueEntry]:
         """Everything in the queue, for people."""
@@ -281,4 +286,4 @@ class Queue:
     def _report_depth(self) -> None:
         if self._metrics:
             for priority in Priority:
-                self._metrics.depth(priority, self._ready.depth(priority))
+                self._metrics.depth(self._ready.depth(priority), priority)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from random import Random
 
@@ -26,8 +26,8 @@ class Recorder:
         self.said: list[tuple[str, float]] = []
         self.depths: dict[int, int] = {}
 
-    def depth(self, priority: int, keys: int) -> None:
-        self.depths[priority] = keys
+    def depth(self, n: int, priority: int = 0) -> None:
+        self.depths[priority] = n
 
     def added(self) -> None:
         self.said.append(("added", 0))
@@ -35,11 +35,14 @@ class Recorder:
     def retried(self) -> None:
         self.said.append(("retried", 0))
 
-    def started(self, waited: float) -> None:
-        self.said.append(("started", round(waited, 6)))
+    def started(self, seconds_in_queue: float) -> None:
+        self.said.append(("started", round(seconds_in_queue, 6)))
 
-    def finished(self, worked: float) -> None:
-        self.said.append(("finished", round(worked, 6)))
+    def finished(self, seconds: float) -> None:
+        self.said.append(("finished", round(seconds, 6)))
+
+    def unfinished(self, running: Callable[[], Collection[float]]) -> None:
+        self.running = running
 
 
 @asynccontextmanager
@@ -241,7 +244,7 @@ async def test_the_queue_reports_what_it_does() -> None:
         assert await take(queue, clock) == A
         assert metrics.depths == {100: 0, 0: 0, -100: 1}
         await clock.advance(3)
-        assert queue.unfinished() == (3, 3)
+        assert list(metrics.running()) == [3]
         queue.retry(A)
         queue.done(A)
     assert metrics.said == [
