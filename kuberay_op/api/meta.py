@@ -112,7 +112,7 @@ class CustomResource(View):
     @classmethod
     def schema(cls) -> Json:
         """The schema of the whole object; ``metadata`` is left to the API server."""
-        schema = super().schema()
+        schema = {"description": cls.__doc__ or "", **super().schema()}
         properties = schema["properties"]
         properties["metadata"] = {"type": "object"}
         for name in ("apiVersion", "kind"):
