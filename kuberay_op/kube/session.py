@@ -1,0 +1,207 @@
+"""One HTTP session with the API server: connections, credentials, bytes in and out, errors.
+
+Above it, :mod:`kuberay_op.kube.client` adds verbs, the rate limit and retries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final, NoReturn, Protocol
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from kuberay_op.kube.config import Connection
+from kuberay_op.kube.errors import ApiError, Unauthorized, Unreachable, error_of
+from kuberay_op.kube.request import Request
+
+#: Calls under way at once, watches not counted.
+CONCURRENCY: Final = 64
+
+#: Bytes that a watch may buffer before it stops reading from the socket.
+READ_BUFFER: Final = 1 << 18
+
+#: What client-go calls the code of a request without an answer.
+NO_ANSWER: Final = "<error>"
+
+#: The kernel's view of a dead peer: probes after 15 s of silence, given up after another 45 s.
+KEEPALIVE: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 3))
+
+
+class ClientMetrics(Protocol):
+    """What the client reports; ``kuberay_op.metrics`` turns it into the ``rest_client_*`` metrics."""
+
+    def request(self, *, verb: str, host: str, code: str, seconds: float, sent: int, received: int) -> None:
+        """A request got an answer (or, with code ``<error>``, none)."""
+        ...
+
+    def rate_limited(self, *, verb: str, host: str, seconds: float) -> None:
+        """A request waited this long for its turn."""
+        ...
+
+    def retried(self, *, verb: str, host: str, code: str) -> None:
+        """A request is sent again after this answer."""
+        ...
+
+    def resolved(self, *, host: str, seconds: float) -> None:
+        """The server's name was looked up."""
+        ...
+
+
+class Session:
+    """Sends requests to one API server. Create it inside a running event loop, close it when done."""
+
+    def __init__(
+        self, connection: Connection, *, user_agent: str, metrics: ClientMetrics | None = None
+    ) -> None:
+        self.connection = connection
+        self.host = urlsplit(connection.server).netloc
+        self._metrics = metrics
+        self._slots = asyncio.Semaphore(CONCURRENCY)
+        self._http = aiohttp.ClientSession(
+            # The slots above limit calls; a limit here would let watches starve them.
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60, socket_factory=_keepalive_socket),
+            headers={
+                "User-Agent": user_agent,
+                "Accept": "application/json",
+                # The server's gzip costs both sides more CPU than the bytes are worth inside a cluster.
+                "Accept-Encoding": "identity",
+            },
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
+            read_bufsize=READ_BUFFER,
+            trace_configs=[_dns_trace(metrics)] if metrics else [],
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.close()
+
+    async def send(self, request: Request) -> tuple[bytes, Mapping[str, str]]:
+        """Send a request and read the whole answer; gives its body and headers.
+
+        Raises an :class:`~kuberay_op.kube.errors.ApiError` for anything but success. The caller sets the
+        time limit.
+        """
+        async with self._slots, self._open(request) as response:
+            body = await response.read()
+            return body, response.headers
+
+    @contextlib.asynccontextmanager
+    async def stream(self, request: Request, *, within: float) -> AsyncIterator[aiohttp.StreamReader]:
+        """Open an answer that goes on; its start must come ``within`` seconds.
+
+        Transport errors while the body is read come out as :class:`~kuberay_op.kube.errors.Unreachable`.
+        """
+        async with contextlib.AsyncExitStack() as stack:
+            async with asyncio.timeout(within):
+                response = await stack.enter_async_context(self._open(request))
+            yield response.content
+
+    @contextlib.asynccontextmanager
+    async def _open(self, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                try:
+                    response = await stack.enter_async_context(self._attempt(request))
+                except Unauthorized:
+                    # A rotated token looks like this. The server has not acted, so once more is safe.
+                    await self.connection.credentials.renew()
+                    response = await stack.enter_async_context(self._attempt(request))
+                yield response
+        except (aiohttp.ClientError, OSError) as error:
+            if type(error) is TimeoutError and error.errno is None:
+                raise  # the caller's own time limit, not the kernel's
+            self._refuse(request, error)
+
+    @contextlib.asynccontextmanager
+    async def _attempt(self, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:
+        connection = self.connection
+        headers: dict[str, str] = {}
+        authorization = await connection.credentials.authorization()
+        if authorization:
+            headers["Authorization"] = authorization
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
+        options: dict[str, Any] = {}
+        if connection.server.startswith("https"):
+            options["ssl"] = connection.credentials.tls
+        start = time.perf_counter()
+        code, received = NO_ANSWER, 0
+        try:
+            async with self._http.request(
+                request.method,
+                connection.server + request.path,
+                params=request.params,
+                data=request.body,
+                headers=headers,
+                proxy=connection.proxy,
+                server_hostname=connection.server_name,
+                allow_redirects=False,
+                **options,
+            ) as response:
+                code = str(response.status)
+                if response.status >= 300:
+                    raise await _refusal(request, response)
+                yield response
+                received = response.content.total_bytes
+        finally:
+            if self._metrics is not None:
+                self._metrics.request(
+                    verb=request.method,
+                    host=self.host,
+                    code=code,
+                    seconds=time.perf_counter() - start,
+                    sent=len(request.body or b""),
+                    received=received,
+                )
+
+    def _refuse(self, request: Request, error: Exception) -> NoReturn:
+        sent = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+        raise Unreachable(
+            f"{request.doing}: no usable answer from the API server at {self.host}: {_describe(error)}",
+            sent=sent,
+        ) from error
+
+
+async def _refusal(request: Request, response: aiohttp.ClientResponse) -> ApiError:
+    error = error_of(response.status, await response.read(), doing=request.doing, path=request.path)
+    header = response.headers.get("Retry-After", "")
+    if header.isdigit():
+        error.retry_after = float(header)
+    return error
+
+
+def _describe(error: Exception) -> str:
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    return str(cause) or type(cause).__name__
+
+
+def _keepalive_socket(address: tuple[Any, ...]) -> socket.socket:
+    family, kind, protocol, _, _ = address
+    sock = socket.socket(family=family, type=kind, proto=protocol)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEPALIVE:
+        if hasattr(socket, name):  # not every system has every one
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return sock
+
+
+def _dns_trace(metrics: ClientMetrics) -> aiohttp.TraceConfig:
+    trace = aiohttp.TraceConfig()
+
+    async def start(_: aiohttp.ClientSession, context: Any, params: Any) -> None:
+        context.resolving = time.perf_counter()
+
+    async def end(
+        _: aiohttp.ClientSession, context: Any, params: aiohttp.TraceDnsResolveHostEndParams
+    ) -> None:
+        metrics.resolved(host=params.host, seconds=time.perf_counter() - context.resolving)
+
+    trace.on_dns_resolvehost_start.append(start)
+    trace.on_dns_resolvehost_end.append(end)
+    return trace
