@@ -1,0 +1,127 @@
+"""Waiting for components: are they up, and if not, why?"""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import psutil
+
+from kuberay_op_local import components, processes
+from kuberay_op_local.errors import ComponentError
+from kuberay_op_local.paths import Layout
+from kuberay_op_local.spec import Spec
+
+TAIL_LINES: Final = 8
+POLL_SECONDS: Final = 0.05
+CALL_SECONDS: Final = 5.0
+
+#: What a log line means for the user; the first match wins.
+HINTS: Final = (
+    ("address already in use", "another program took the port: run `down` and `up` again, or choose --port"),
+    ("no space left on device", "free some disk space, or move the state with XDG_STATE_HOME"),
+    ("permission denied", "check who owns the state folder"),
+    ("unknown flag", "the extra arguments do not suit this Kubernetes version"),
+    ("cannot allocate memory", "free some memory: a control plane needs about 1 GB"),
+)
+
+
+def tail(log: Path, lines: int = TAIL_LINES) -> list[str]:
+    """The last lines of a log file; none when there is no file."""
+    try:
+        with log.open(encoding="utf-8", errors="replace") as file:
+            return [line.rstrip("\n") for line in deque(file, maxlen=lines)]
+    except FileNotFoundError:
+        return []
+
+
+def failure(component: str, what: str, layout: Layout, *, cluster: str) -> ComponentError:
+    """An error that names the component, shows the end of its log and says what to try."""
+    last = tail(layout.log(component))
+    text = "\n".join(last).lower()
+    advice = next(
+        (hint for sign, hint in HINTS if sign in text),
+        f"run `kuberay-op local down --name {cluster}` and `up` again",
+    )
+    shown = "\n".join(f"    {line}" for line in last) or "    (empty)"
+    return ComponentError(
+        component, f"{component} {what}\n  last lines of {layout.log(component)}:\n{shown}\n  try: {advice}"
+    )
+
+
+class Probe:
+    """Asks the components of one cluster how they are."""
+
+    def __init__(self, spec: Spec, layout: Layout) -> None:
+        self.spec = spec
+        self.layout = layout
+        context = ssl.create_default_context(cafile=str(layout.pki / "ca.crt"))
+        context.load_cert_chain(layout.pki / "admin.crt", layout.pki / "admin.key")
+        # Proxies of the environment must not see loopback traffic.
+        self._http = httpx.Client(verify=context, timeout=CALL_SECONDS, trust_env=False)
+
+    def __enter__(self) -> Probe:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def api(self, method: str, path: str, body: Any = None) -> httpx.Response:
+        """One call to the API server, as administrator."""
+        return self._http.request(method, self.spec.server + path, json=body)
+
+    def ready(self, component: str) -> bool:
+        """Whether the component does its work."""
+        try:
+            return self._ready(component)
+        except httpx.TransportError:
+            return False
+
+    def _ready(self, component: str) -> bool:
+        if component == components.ETCD:
+            url = f"https://127.0.0.1:{self.spec.ports['etcd']}/health"
+            return self._http.get(url).status_code == httpx.codes.OK
+        if component == components.API_SERVER:
+            return self.api("GET", "/readyz").status_code == httpx.codes.OK
+        if component == components.CONTROLLER_MANAGER:
+            # Its own health says too little: Pods can be made once their service account exists.
+            account = "/api/v1/namespaces/default/serviceaccounts/default"
+            return self._healthz(component) and self.api("GET", account).status_code == httpx.codes.OK
+        if component == components.SCHEDULER:
+            return self._healthz(component)
+        return self.ready_nodes() >= self.spec.nodes.count
+
+    def _healthz(self, component: str) -> bool:
+        url = f"https://127.0.0.1:{self.spec.ports[component]}/healthz"
+        return self._http.get(url).status_code == httpx.codes.OK
+
+    def ready_nodes(self) -> int:
+        """How many nodes are Ready."""
+        answer = self.api("GET", "/api/v1/nodes")
+        if answer.status_code != httpx.codes.OK:
+            return 0
+        return sum(
+            any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"].get("conditions", ()))
+            for node in answer.json()["items"]
+        )
+
+    def wait(
+        self, component: str, process: psutil.Process, *, seconds: float, tick: Callable[[float], None]
+    ) -> float:
+        """Wait until the component is ready; gives the seconds it took. Fails when it ends or is too slow."""
+        began = time.monotonic()
+        while not self.ready(component):
+            took = time.monotonic() - began
+            if not processes.alive(process):
+                raise failure(component, "ended while it was starting", self.layout, cluster=self.spec.name)
+            if took > seconds:
+                what = f"was not ready after {seconds:.0f} seconds"
+                raise failure(component, what, self.layout, cluster=self.spec.name)
+            tick(took)
+            time.sleep(POLL_SECONDS)
+        return time.monotonic() - began

@@ -1,0 +1,122 @@
+"""Where things live: programs in the cache, clusters in the state folder (XDG)."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import platformdirs
+
+from kuberay_op_local.errors import LocalError
+
+APP: Final = "kuberay-op"
+
+
+def cache_dir() -> Path:
+    """The folder of everything that can be fetched or built again."""
+    return platformdirs.user_cache_path(APP)
+
+
+def clusters_dir() -> Path:
+    """The folder that holds one folder per cluster."""
+    return platformdirs.user_state_path(APP) / "clusters"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The files of one cluster, all under ``root``."""
+
+    root: Path
+
+    @classmethod
+    def of(cls, name: str) -> Layout:
+        """The layout of the cluster of this name."""
+        return cls(clusters_dir() / name)
+
+    @property
+    def spec(self) -> Path:
+        """What the cluster was asked to be: ports, versions, nodes."""
+        return self.root / "cluster.json"
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig."""
+        return self.root / "kubeconfig"
+
+    @property
+    def pki(self) -> Path:
+        """Keys and certificates."""
+        return self.root / "pki"
+
+    @property
+    def data(self) -> Path:
+        """The data folder of etcd."""
+        return self.root / "etcd"
+
+    @property
+    def kube_cache(self) -> Path:
+        """Where kubectl keeps what it discovered, so that nothing stays in the home folder."""
+        return self.root / "kube-cache"
+
+    @property
+    def stages(self) -> Path:
+        """What kwok does with nodes and Pods."""
+        return self.root / "kwok-stages.yaml"
+
+    def log(self, component: str) -> Path:
+        """The log file of a component."""
+        return self.root / "logs" / f"{component}.log"
+
+    def component_kubeconfig(self, component: str) -> Path:
+        """The kubeconfig a component uses."""
+        return self.root / "kubeconfigs" / f"{component}.yaml"
+
+
+@contextmanager
+def locked(folder: Path, *, create: bool = True) -> Iterator[bool]:
+    """Hold ``folder`` for ourselves; gives False when it does not exist and ``create`` is off.
+
+    The lock is on the folder itself, so that it goes away together with it: a lock file beside the folder
+    would stay behind, one inside it would be deleted under a waiter's feet.
+    """
+    while True:
+        if create:
+            make_private(folder)
+        try:
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            if create:
+                continue  # removed between the two calls
+            yield False
+            return
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(handle), folder.stat()):
+                    yield True
+                    return
+            # The holder before us removed the folder while we waited.
+        finally:
+            os.close(handle)
+
+
+def make_private(folder: Path) -> None:
+    """Create a folder that only its owner can read (it will hold keys)."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise LocalError(f"cannot create the folder {folder}: {error.strerror}") from error
+
+
+def remove(folder: Path) -> None:
+    """Remove a cluster's folder and those above it that are empty now."""
+    shutil.rmtree(folder, ignore_errors=False)
+    with suppress(OSError):  # not empty: other clusters live there
+        clusters_dir().rmdir()
+        clusters_dir().parent.rmdir()

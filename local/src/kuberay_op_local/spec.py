@@ -1,0 +1,84 @@
+"""What a cluster was asked to be; kept in ``cluster.json`` so that a second ``up`` gives the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from kuberay_op_local.errors import LocalError
+
+#: A name is part of file names and of node names.
+NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+MAX_NODES: Final = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """Which nodes a cluster has."""
+
+    kind: str = "none"
+    count: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Nodes:
+        """Read the value of ``--node``: ``none`` or ``kwok:COUNT``."""
+        kind, _, count = text.partition(":")
+        if text == "none":
+            return cls()
+        if kind == "real":
+            raise LocalError("--node real is not available in this version; use kwok:COUNT or none")
+        if kind != "kwok" or not count.isdecimal() or not 1 <= int(count) <= MAX_NODES:
+            raise LocalError(f"--node {text!r} is not known; use kwok:COUNT (1 to {MAX_NODES}) or none")
+        return cls(kind, int(count))
+
+    def __str__(self) -> str:
+        return self.kind if self.kind == "none" else f"{self.kind}:{self.count}"
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One cluster: what the user chose and which ports it got."""
+
+    name: str
+    kubernetes: str
+    nodes: Nodes
+    components: tuple[str, ...]
+    programs: dict[str, str]
+    ports: dict[str, int]
+    extra_args: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def server(self) -> str:
+        """The address of the API server."""
+        return f"https://127.0.0.1:{self.ports['kube-apiserver']}"
+
+    def save(self, path: Path) -> None:
+        """Write the file in one step: it is whole or not there."""
+        draft = path.with_suffix(".new")
+        draft.write_text(json.dumps(asdict(self), indent=2) + "\n")
+        os.replace(draft, path)
+
+    @classmethod
+    def load(cls, path: Path) -> Spec | None:
+        """Read the file; None when there is none."""
+        try:
+            data: dict[str, Any] = json.loads(path.read_text())
+        except FileNotFoundError:
+            return None
+        data["nodes"] = Nodes(**data["nodes"])
+        data["components"] = tuple(data["components"])
+        return cls(**data)
+
+
+def check_name(name: str) -> str:
+    """The name, if a cluster can have it."""
+    if not NAME.fullmatch(name):
+        raise LocalError(
+            f"--name {name!r} is not allowed: use up to 40 lower-case letters, digits and '-', "
+            "beginning and ending with a letter or digit"
+        )
+    return name
