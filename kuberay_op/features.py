@@ -205,14 +205,16 @@ class Gates:
         touched: set[str] = set()
         for group, stage in GROUPS.items():
             if group in wanted:
-                members = {gate.name for gate in self if gate.stage is stage}
+                members = {gate.name for gate in self if gate.stage is stage} - self._set
                 states.update(dict.fromkeys(members, wanted[group]))
                 touched |= members
         named = {name: on for name, on in wanted.items() if name in self._known}
         states.update(named)
-        for name in named:
-            if self._known[name].stage is Stage.STABLE:
-                warnings.append(f"the feature gate {name} is stable and will go; stop setting it")
+        warnings.extend(
+            f"the feature gate {name} is stable and will go; stop setting it"
+            for name in named
+            if self._known[name].stage is Stage.STABLE
+        )
         result = Gates(self)
         result._enabled = MappingProxyType(states)
         result._set = self._set | touched | frozenset(named)
