@@ -2,9 +2,9 @@
 
 ::
 
-    async with FaultProxy(Upstream.from_kubeconfig(path), FaultPlan(seed=7)) as proxy:
-        client = ...  # of proxy.write_kubeconfig(tmp_path / "kubeconfig")
-        ...
+    async with FaultProxy(await config.load(kubeconfig), FaultPlan(seed=7)) as proxy:
+        async with await Client.connect(proxy.write_kubeconfig(tmp_path / "faulty")) as client:
+            ...
         print(proxy.calls["list", "pods"], proxy.plan.log)
 
 It speaks plain HTTP on loopback and holds the credentials of the server behind it. What breaks is decided by
@@ -15,14 +15,10 @@ reordered, since no API server does that: they are delayed, doubled, or lost tog
 from __future__ import annotations
 
 import asyncio
-import base64
 import socket
-import ssl
 import struct
-import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -31,7 +27,9 @@ import aiohttp
 import orjson
 import yaml
 from aiohttp import web
+from yarl import URL
 
+from kuberay_op.kube.config import Connection
 from kuberay_op.testing.fault_plan import (
     BAD_DAY,
     EVENT_FAULTS,
@@ -58,7 +56,6 @@ __all__ = [
     "Plan",
     "Script",
     "Strike",
-    "Upstream",
     "call_of",
 ]
 
@@ -92,45 +89,6 @@ _VERBS: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Upstream:
-    """The server behind the proxy, and how to prove who we are."""
-
-    server: str
-    tls: ssl.SSLContext | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def from_kubeconfig(cls, path: Path) -> Self:
-        """Read the current context of a kubeconfig that holds a client certificate or a token."""
-        config = yaml.safe_load(path.read_text())
-        context = _named(config, "contexts", "context", config["current-context"])
-        cluster = _named(config, "clusters", "cluster", context["cluster"])
-        user = _named(config, "users", "user", context["user"])
-        if not cluster["server"].startswith("https:"):
-            return cls(cluster["server"])
-        tls = ssl.create_default_context(cadata=_pem(cluster, "certificate-authority", path).decode())
-        if "client-certificate" in user or "client-certificate-data" in user:
-            with tempfile.NamedTemporaryFile() as both:  # ssl reads certificates from files only
-                both.write(_pem(user, "client-certificate", path) + b"\n" + _pem(user, "client-key", path))
-                both.flush()
-                tls.load_cert_chain(both.name)
-        headers = {"Authorization": f"Bearer {user['token']}"} if "token" in user else {}
-        return cls(cluster["server"], tls, headers)
-
-
-def _named(config: dict[str, Any], section: str, key: str, name: str) -> dict[str, Any]:
-    for entry in config[section]:
-        if entry["name"] == name:
-            return dict(entry[key])
-    raise ValueError(f"the kubeconfig names {name!r} but its {section} hold no such entry")
-
-
-def _pem(section: dict[str, Any], key: str, kubeconfig: Path) -> bytes:
-    inline = section.get(f"{key}-data")
-    return base64.b64decode(inline) if inline else (kubeconfig.parent / section[key]).read_bytes()
-
-
 def call_of(method: str, path: str, query: Mapping[str, str]) -> Call:
     """Name a request by verb and resource ("patch rayclusters/status"); other paths stand for themselves."""
     parts = path.strip("/").split("/")
@@ -155,12 +113,12 @@ class FaultProxy:
     """Serve an API server on loopback with faults.
 
     Args:
-        upstream: The real server.
+        upstream: The real server and our credentials for it.
         plan: What breaks; may be replaced while running (``proxy.plan = Plan()`` heals everything).
         pause: Seconds by which DELAY holds a stream and SLOW stretches an answer or an early event.
     """
 
-    def __init__(self, upstream: Upstream, plan: Plan | None = None, *, pause: float = 0.2) -> None:
+    def __init__(self, upstream: Connection, plan: Plan | None = None, *, pause: float = 0.2) -> None:
         self.plan = plan or Plan()
         self.calls: Counter[tuple[str, str]] = Counter()
         self.url = ""
@@ -218,22 +176,26 @@ class FaultProxy:
             return _refusal(script.fault)
         body = await request.read()
         try:
-            async with self._forward(request, body) as answer:
+            async with await self._forward(request, body) as answer:
                 if call.verb == "watch" and answer.status == 200:
                     return await self._relay(request, answer, script)
                 return await self._pass_on(request, answer, script.fault)
         except aiohttp.ClientError:  # the server itself is gone: so are we, to the client
             return await _reset(request)
 
-    def _forward(self, request: web.Request, body: bytes) -> Any:
+    async def _forward(self, request: web.Request, body: bytes) -> aiohttp.ClientResponse:
         assert self._session is not None
         headers = {k: v for k, v in request.headers.items() if k.lower() not in _HOP_HEADERS}
-        return self._session.request(
+        authorization = await self._upstream.credentials.authorization()
+        if authorization:
+            headers["Authorization"] = authorization
+        return await self._session.request(
             request.method,
-            self._upstream.server + request.raw_path,
-            headers=headers | dict(self._upstream.headers) | {"Accept-Encoding": "identity"},
+            # As it came: decoding and encoding again could change a selector.
+            URL(self._upstream.server + request.raw_path, encoded=True),
+            headers={**headers, "Accept-Encoding": "identity"},
             data=body or None,
-            ssl=self._upstream.tls or True,
+            ssl=self._upstream.credentials.tls,
         )
 
     async def _pass_on(

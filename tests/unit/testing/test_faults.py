@@ -9,10 +9,13 @@ from pathlib import Path
 import aiohttp
 import orjson
 import pytest
-import yaml
 from aiohttp import web
 
-from kuberay_op.testing.faults import ExactPlan, Fault, FaultProxy, Plan, Strike, Upstream, call_of
+from kuberay_op.clock import SystemClock
+from kuberay_op.kube import config
+from kuberay_op.kube.config import Connection
+from kuberay_op.kube.credentials import Material, PlainCredentials
+from kuberay_op.testing.faults import ExactPlan, Fault, FaultProxy, Plan, Strike, call_of
 
 ITEMS = {"kind": "PodList", "items": [{"metadata": {"name": f"pod-{n}"}} for n in range(50)]}
 EVENTS = [orjson.dumps({"type": "ADDED", "object": {"n": n, "pad": "x" * 200}}) + b"\n" for n in range(6)]
@@ -59,8 +62,12 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
+def upstream(url: str, token: str | None = None) -> Connection:
+    return Connection(url, PlainCredentials(Material(token=token), SystemClock()))
+
+
 def with_fault(server: Server, call: str, fault: Fault, event: int | None = None) -> FaultProxy:
-    return FaultProxy(Upstream(server.url), ExactPlan(Strike(call, 1, fault, event)), pause=0.01)
+    return FaultProxy(upstream(server.url), ExactPlan(Strike(call, 1, fault, event)), pause=0.01)
 
 
 async def watched(session: aiohttp.ClientSession, proxy: FaultProxy) -> bytes:
@@ -78,7 +85,7 @@ async def watched(session: aiohttp.ClientSession, proxy: FaultProxy) -> bytes:
 async def test_without_faults_everything_passes_unchanged(
     server: Server, session: aiohttp.ClientSession
 ) -> None:
-    async with FaultProxy(Upstream(server.url, headers={"Authorization": "Bearer t"})) as proxy:
+    async with FaultProxy(upstream(server.url, "t")) as proxy:
         async with session.get(
             proxy.url + PODS, params={"limit": "5", "fieldSelector": "a=b,c!=d"}
         ) as answer:
@@ -226,14 +233,14 @@ async def test_a_silent_watch_stays_open_and_says_nothing(
 
 
 async def test_a_dead_server_looks_like_a_reset(session: aiohttp.ClientSession) -> None:
-    async with FaultProxy(Upstream("http://127.0.0.1:1")) as proxy:
+    async with FaultProxy(upstream("http://127.0.0.1:1")) as proxy:
         with pytest.raises(aiohttp.ClientError):
             await session.get(proxy.url + PODS)
 
 
 async def test_a_new_plan_heals_a_running_proxy(server: Server, session: aiohttp.ClientSession) -> None:
     strikes = [Strike("list pods", n, Fault.INTERNAL) for n in range(1, 9)]
-    async with FaultProxy(Upstream(server.url), ExactPlan(*strikes)) as proxy:
+    async with FaultProxy(upstream(server.url), ExactPlan(*strikes)) as proxy:
         async with session.get(proxy.url + PODS) as answer:
             assert answer.status == 500
         proxy.plan = Plan()
@@ -255,12 +262,10 @@ async def test_no_task_outlives_the_proxy(server: Server, session: aiohttp.Clien
 
 
 async def test_the_kubeconfig_leads_to_the_proxy_without_credentials(server: Server, tmp_path: Path) -> None:
-    async with FaultProxy(Upstream(server.url, headers={"Authorization": "Bearer secret"})) as proxy:
+    async with FaultProxy(upstream(server.url, "secret")) as proxy:
         path = proxy.write_kubeconfig(tmp_path / "kubeconfig")
-    config = yaml.safe_load(path.read_text())
-    assert config["clusters"][0]["cluster"]["server"] == proxy.url
+    assert (await config.load(path)).server == proxy.url
     assert "secret" not in path.read_text()
-    assert Upstream.from_kubeconfig(path) == Upstream(proxy.url)
 
 
 @pytest.mark.parametrize(
