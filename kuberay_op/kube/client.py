@@ -22,6 +22,7 @@ from kuberay_op import __version__
 from kuberay_op.clock import Clock, SystemClock
 from kuberay_op.kube import config, watch
 from kuberay_op.kube.errors import ApiError, Gone
+from kuberay_op.kube.fence import Fence
 from kuberay_op.kube.ratelimit import URGENT, RateLimiter
 from kuberay_op.kube.request import Request, delete_options, on_collection, on_object, selectors
 from kuberay_op.kube.resource import Object, Resource
@@ -97,16 +98,18 @@ class Client:
         clock: Clock | None = None,
         rng: random.Random | None = None,
         deadline: float = DEADLINE,
+        fence: Fence | None = None,
     ) -> Client:
         """Make a client for the cluster that :func:`kuberay_op.kube.config.load` finds.
 
-        ``qps`` and ``burst`` are the client-side rate limit; a ``qps`` of zero or less means none. Use it as
-        an async context manager, or call :meth:`close`.
+        ``qps`` and ``burst`` are the client-side rate limit; a ``qps`` of zero or less means none. ``fence``
+        is asked before every write, see :mod:`kuberay_op.kube.fence`. Use it as an async context manager, or
+        call :meth:`close`.
         """
         clock = clock or SystemClock()
         connection = await config.load(kubeconfig, context=context, clock=clock)
         return cls(
-            Session(connection, user_agent=user_agent, metrics=metrics),
+            Session(connection, user_agent=user_agent, metrics=metrics, fence=fence),
             limiter=RateLimiter(qps, burst, clock),
             clock=clock,
             rng=rng or random.Random(),  # noqa: S311 – for jitter, not for secrets

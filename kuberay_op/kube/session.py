@@ -10,13 +10,14 @@ import contextlib
 import socket
 import time
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Final, NoReturn, Protocol
+from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 import aiohttp
 
 from kuberay_op.kube.config import Connection
 from kuberay_op.kube.errors import ApiError, Unauthorized, Unreachable, error_of
+from kuberay_op.kube.fence import READS, Fence, FencedBody, refused
 from kuberay_op.kube.request import Request
 
 #: Calls under way at once, watches not counted.
@@ -28,8 +29,14 @@ READ_BUFFER: Final = 1 << 18
 #: What client-go calls the code of a request without an answer.
 NO_ANSWER: Final = "<error>"
 
-#: The kernel's view of a dead peer: probes after 15 s of silence, given up after another 45 s.
-KEEPALIVE: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 3))
+#: The kernel's view of a dead peer: probes after 15 s of silence, given up after another 45 s. Bytes that the
+#: peer has not acknowledged for 5 s are given up too, so that no write arrives long after it was sent.
+KEEPALIVE: Final = (
+    ("TCP_KEEPIDLE", 15),
+    ("TCP_KEEPINTVL", 15),
+    ("TCP_KEEPCNT", 3),
+    ("TCP_USER_TIMEOUT", 5000),
+)
 
 
 class ClientMetrics(Protocol):
@@ -56,9 +63,15 @@ class Session:
     """Sends requests to one API server. Create it inside a running event loop, close it when done."""
 
     def __init__(
-        self, connection: Connection, *, user_agent: str, metrics: ClientMetrics | None = None
+        self,
+        connection: Connection,
+        *,
+        user_agent: str,
+        metrics: ClientMetrics | None = None,
+        fence: Fence | None = None,
     ) -> None:
         self.connection = connection
+        self._fence = fence
         self.host = urlsplit(connection.server).netloc
         self._metrics = metrics
         self._slots = asyncio.Semaphore(CONCURRENCY)
@@ -116,7 +129,7 @@ class Session:
         except (aiohttp.ClientError, OSError) as error:
             if type(error) is TimeoutError and error.errno is None:
                 raise  # the caller's own time limit, not the kernel's
-            self._refuse(request, error)
+            raise refused(error) or self._unreachable(request, error) from error
 
     @contextlib.asynccontextmanager
     async def _attempt(self, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:
@@ -130,14 +143,20 @@ class Session:
         options: dict[str, Any] = {}
         if connection.server.startswith("https"):
             options["ssl"] = connection.credentials.tls
+        params, body = request.params, request.body
+        data: bytes | FencedBody | None = body
+        if self._fence is not None and request.method not in READS:
+            seconds = self._fence()
+            params = {**params, "timeout": f"{seconds:.3f}s"}
+            data = FencedBody(body or b"", self._fence, seconds, content_type=request.content_type)
         start = time.perf_counter()
         code, received = NO_ANSWER, 0
         try:
             async with self._http.request(
                 request.method,
                 connection.server + request.path,
-                params=request.params,
-                data=request.body,
+                params=params,
+                data=data,
                 headers=headers,
                 proxy=connection.proxy,
                 server_hostname=connection.server_name,
@@ -156,16 +175,16 @@ class Session:
                     host=self.host,
                     code=code,
                     seconds=time.perf_counter() - start,
-                    sent=len(request.body or b""),
+                    sent=len(body or b""),
                     received=received,
                 )
 
-    def _refuse(self, request: Request, error: Exception) -> NoReturn:
+    def _unreachable(self, request: Request, error: Exception) -> Unreachable:
         sent = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
-        raise Unreachable(
+        return Unreachable(
             f"{request.doing}: no usable answer from the API server at {self.host}: {_describe(error)}",
             sent=sent,
-        ) from error
+        )
 
 
 async def _refusal(request: Request, response: aiohttp.ClientResponse) -> ApiError:
