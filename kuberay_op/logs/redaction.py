@@ -41,7 +41,9 @@ _DEPTH: Final = 12
 _CREDENTIALS: Final = re.compile(
     r"""
     # Authorization: Bearer abc
-      \b(?P<scheme>bearer|basic)\s+[\w.~+/=-]{6,}
+      (?P<header>authorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic)\s+)?)[^\s"',;]+
+    # Bearer abc123, but not the words of a sentence
+    | \b(?P<scheme>bearer|basic)\s+(?=\S*\d)[\w.~+/=-]{6,}
     # https://user:pass@host
     | (?<=://)[^\s/@:]*:[^\s/@]+(?=@)
     # a JSON web token
@@ -92,7 +94,7 @@ def _redact_mapping(mapping: Mapping[Any, Any], depth: int) -> dict[str, Any]:
 
 
 def _cover(match: re.Match[str]) -> str:
-    scheme, key, quoted = match.group("scheme", "key", "quoted")
+    header, scheme, key, quoted = match.group("header", "scheme", "key", "quoted")
     if scheme:
         return f"{scheme} {REDACTED}"
-    return f"{key or quoted or ''}{REDACTED}"
+    return f"{header or key or quoted or ''}{REDACTED}"

@@ -87,20 +87,40 @@ class Sink(QueueHandler):
         self._writer.start()
 
     def enqueue(self, record: logging.LogRecord) -> None:
-        """Queue the line, or count it as lost; after a loss, say so as soon as there is room."""
+        """Queue the line, or count it as lost; after a loss, say so once there is room again."""
+        if self.dropped > self._reported and self._lines.qsize() <= self._lines.maxsize // 2:
+            self._lines.put_nowait(self.prepare(_loss(self.dropped - self._reported)))
+            self._reported = self.dropped
         try:
             self._lines.put_nowait(record)
-            if self.dropped > self._reported:
-                lost, self._reported = self.dropped - self._reported, self.dropped
-                self._lines.put_nowait(self.prepare(_loss(lost)))
         except queue.Full:
             self.dropped += 1
 
     def finish(self, timeout: float) -> None:
-        """Write what is queued, as far as ``timeout`` allows, and close the target."""
-        if _stop(self._writer, self._lines, timeout):
+        """Write what is queued, as far as ``timeout`` allows, and close the target.
+
+        ``QueueListener.stop`` would wait for ever for a pipe that nobody reads.
+        """
+        thread, self._writer._thread = self._writer._thread, None
+        if thread is None:
+            return
+        deadline = time.monotonic() + timeout
+        try:
+            self._lines.put(None, timeout=timeout)  # None tells the writer to end
+        except queue.Full:
+            self._make_room()
+            self._lines.put(None)
+        thread.join(max(0.0, deadline - time.monotonic()))
+        if not thread.is_alive():
             self._target.close()
         self.close()
+
+    def _make_room(self) -> None:
+        """Give up all that waits: the writer must find its end as soon as it gets unstuck."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._lines.get_nowait()
+                self.dropped += 1
 
 
 def _loss(lost: int) -> logging.LogRecord:
@@ -109,21 +129,6 @@ def _loss(lost: int) -> logging.LogRecord:
     )
     record.dropped = lost
     return record
-
-
-def _stop(writer: QueueListener, lines: queue.Queue[Any], timeout: float) -> bool:
-    """End the writer after what is queued; False when that takes too long (it ends with the process).
-
-    ``QueueListener.stop`` would wait for ever for a pipe that nobody reads.
-    """
-    thread, writer._thread = writer._thread, None
-    if thread is None:
-        return True
-    deadline = time.monotonic() + timeout
-    with contextlib.suppress(queue.Full):
-        lines.put(None, timeout=timeout)  # None tells the writer to end
-    thread.join(max(0.0, deadline - time.monotonic()))
-    return not thread.is_alive()
 
 
 class RotatingFile(RotatingFileHandler):
