@@ -21,14 +21,15 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from random import Random
-from typing import Final, Protocol
+from typing import Final
 
 from kuberay_op.clock import Clock
 from kuberay_op.kube.resource import Key
+from kuberay_op.metrics import QueueMetrics
 from kuberay_op.runtime.backoff import Backoff
 from kuberay_op.runtime.ready import Priority, Ready
 from kuberay_op.runtime.waiting import happens
@@ -42,34 +43,6 @@ _SLACK: Final = 64
 
 class QueueClosed(Exception):  # noqa: N818 (it is the end of the stream, not a mistake, like StopIteration)
     """The queue gives out no more keys."""
-
-
-class QueueMetrics(Protocol):
-    """What the queue reports about itself."""
-
-    def depth(self, n: int, priority: int = 0) -> None:
-        """So many keys of this priority are ready."""
-        ...
-
-    def added(self) -> None:
-        """A key came in that was not here."""
-        ...
-
-    def retried(self) -> None:
-        """A key came back because its pass failed."""
-        ...
-
-    def started(self, seconds_in_queue: float) -> None:
-        """A key is in work, so long after it was wanted."""
-        ...
-
-    def finished(self, seconds: float) -> None:
-        """A key is out of work after so long."""
-        ...
-
-    def unfinished(self, running: Callable[[], Collection[float]]) -> None:
-        """Ask this, at any time and from any thread, how long the keys in work have been there."""
-        ...
 
 
 @dataclass(slots=True)

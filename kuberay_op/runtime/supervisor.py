@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from random import Random
@@ -10,6 +9,7 @@ from typing import Final, NoReturn
 
 from kuberay_op.clock import Clock
 from kuberay_op.errors import OperatorError
+from kuberay_op.logs import get_logger
 from kuberay_op.runtime.backoff import Backoff
 
 #: Soon at first, since most failures pass; never longer than this, so that recovery needs no restart.
@@ -18,7 +18,7 @@ RESTARTS: Final = Backoff(base=0.2, cap=5.0)
 #: A task that ran this long before it failed starts again with the shortest delay.
 HEALTHY_AFTER: Final = 60.0
 
-_log = logging.getLogger("runtime.supervisor")
+_log = get_logger("runtime.supervisor")
 
 
 @dataclass(slots=True)
@@ -36,21 +36,22 @@ class Supervisor:
         failures = 0
         while True:
             started = self.clock.monotonic()
+            problem, unexpected = "it ended by itself", None
             try:
                 await task()
             except OperatorError as error:
-                problem, trace = str(error), False
+                problem = str(error)
             except Exception as error:  # noqa: BLE001 (whatever it was, the task must go on)
-                problem, trace = f"{type(error).__name__}: {error}", True
-            else:
-                problem, trace = "it ended by itself", False
+                problem, unexpected = f"{type(error).__name__}: {error}", error
             ran = self.clock.monotonic() - started
             failures = 1 if ran >= HEALTHY_AFTER else failures + 1
             delay = self.backoff.delay(failures, self.rng)
             self.restarts[name] = self.restarts.get(name, 0) + 1
             _log.error(
                 "background task ended and will be started again",
-                exc_info=trace,
-                extra={"task": name, "problem": problem, "seconds": round(delay, 3)},
+                task=name,
+                problem=problem,
+                seconds=round(delay, 3),
+                exc_info=unexpected,
             )
             await self.clock.sleep(delay)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
 
 import pytest
 
 from kuberay_op.kube.resource import Key
+from kuberay_op.metrics import Metrics
 from kuberay_op.runtime.backoff import Backoff
 from kuberay_op.runtime.queue import Queue, QueueClosed
 from kuberay_op.runtime.ready import Priority
@@ -17,32 +18,6 @@ from kuberay_op.testing.clock import FakeClock
 
 RNG = Random(1)  # noqa: S311 (seeded on purpose)
 A, B, C = (Key("ns", name) for name in "abc")
-
-
-class Recorder:
-    """Metrics that remember what they were told."""
-
-    def __init__(self) -> None:
-        self.said: list[tuple[str, float]] = []
-        self.depths: dict[int, int] = {}
-
-    def depth(self, n: int, priority: int = 0) -> None:
-        self.depths[priority] = n
-
-    def added(self) -> None:
-        self.said.append(("added", 0))
-
-    def retried(self) -> None:
-        self.said.append(("retried", 0))
-
-    def started(self, seconds_in_queue: float) -> None:
-        self.said.append(("started", round(seconds_in_queue, 6)))
-
-    def finished(self, seconds: float) -> None:
-        self.said.append(("finished", round(seconds, 6)))
-
-    def unfinished(self, running: Callable[[], Collection[float]]) -> None:
-        self.running = running
 
 
 @asynccontextmanager
@@ -233,25 +208,30 @@ async def test_outdated_timers_do_not_pile_up() -> None:
 
 async def test_the_queue_reports_what_it_does() -> None:
     clock = FakeClock()
-    metrics = Recorder()
-    queue = new_queue(clock, metrics=metrics)
+    metrics = Metrics(process=False)
+    queue = new_queue(clock, metrics=metrics.queue("c"))
+
+    def value(name: str, **labels: str) -> float | None:
+        return metrics.registry.get_sample_value(name, {"name": "c", "controller": "c"} | labels)
+
     async with running(queue):
         queue.add(A)
         queue.add(A)
         queue.add(B, priority=Priority.RESYNC)
         await clock.advance(2)
-        assert metrics.depths == {100: 0, 0: 1, -100: 1}
+        assert value("workqueue_adds_total") == 2
+        assert value("workqueue_depth", priority="0") == 1
+        assert value("workqueue_depth", priority="-100") == 1
         assert await take(queue, clock) == A
-        assert metrics.depths == {100: 0, 0: 0, -100: 1}
+        assert value("workqueue_depth", priority="0") == 0
+        assert (
+            value("workqueue_queue_duration_seconds_sum") == 2
+        )  # from the event, not from the end of the window
         await clock.advance(3)
-        assert list(metrics.running()) == [3]
+        assert value("workqueue_unfinished_work_seconds") == 3
+        assert value("workqueue_longest_running_processor_seconds") == 3
         queue.retry(A)
         queue.done(A)
-    assert metrics.said == [
-        ("added", 0),
-        ("added", 0),
-        ("started", 2),
-        ("added", 0),
-        ("retried", 0),
-        ("finished", 3),
-    ]
+        assert value("workqueue_retries_total") == 1
+        assert value("workqueue_work_duration_seconds_sum") == 3
+        assert value("workqueue_unfinished_work_seconds") == 0
