@@ -15,10 +15,10 @@ GROUP: Final = "ray.io"
 class OwnerReference(View):
     """Which object this one belongs to."""
 
-    api_version = Text("apiVersion", "Group and version of the owner.", required=True)
-    kind = Text("kind", "Kind of the owner.", required=True)
-    name = Text("name", "Name of the owner.", required=True)
-    uid = Text("uid", "Unique id of the owner.", required=True)
+    api_version = Text("apiVersion", "Group and version of the owner.", required=True, min_length=1)
+    kind = Text("kind", "Kind of the owner.", required=True, min_length=1)
+    name = Text("name", "Name of the owner.", required=True, min_length=1)
+    uid = Text("uid", "Unique id of the owner.", required=True, min_length=1)
     controller = Flag("controller", "Whether this owner is the one that manages the object.")
     block_owner_deletion = Flag("blockOwnerDeletion", "Whether the owner waits for this object to go first.")
 
@@ -32,11 +32,15 @@ class Metadata(View):
     labels = TextMap("labels", "Labels, for selection.")
     annotations = TextMap("annotations", "Annotations, for information.")
     uid = Text("uid", "Unique id, given by the server.")
+    self_link = Text("selfLink", "No longer filled in by the server.")
     resource_version = Text("resourceVersion", "Changes with every write.")
     generation = Integer("generation", "Goes up with every change of the spec.", bits=64)
     creation_timestamp = Time("creationTimestamp", "When the object was made.")
     deletion_timestamp = Time(
         "deletionTimestamp", "When the object was asked to go; unset while it may stay."
+    )
+    deletion_grace_period_seconds = Integer(
+        "deletionGracePeriodSeconds", "Seconds the object was given to go.", bits=64
     )
     finalizers = TextList("finalizers", "What must be done before the object may go.")
     owner_references = NestedList("ownerReferences", "Which objects this one belongs to.", OwnerReference)
