@@ -1,0 +1,280 @@
+"""Calls the implementations of a hook: in order, each with its time limit, each on its own.
+
+pluggy keeps the registrations and the order; we make the calls ourselves, because pluggy knows no coroutines
+and stops at the first exception. Each call is timed and counted under the plugin's name, arguments are
+read-only, and a failure is a :class:`PluginError` that says whose it was. What follows from a failure is the
+caller's business; the typed facade (``typed.py``) knows the rule for each family.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, Protocol
+from weakref import WeakSet
+
+import pluggy
+
+from kuberay_op.errors import OperatorError
+from kuberay_op.hooks.isolation import Late, Quarantined, Workshop, current
+from kuberay_op.hooks.specs import FAMILIES, Options
+
+#: Things one answer may hold; a plugin that yields more is broken, not generous.
+MOST_ITEMS: Final = 200
+
+#: Checks an answer and makes of it what the caller needs.
+Take = Callable[[Any], Any]
+
+_NO_OPTIONS: Final[Options] = MappingProxyType({})
+
+#: Tasks that the plugin's coroutine we are in has started, directly or not.
+_started: contextvars.ContextVar[WeakSet[asyncio.Future[Any]] | None] = contextvars.ContextVar(
+    "started", default=None
+)
+
+
+class PluginError(OperatorError):
+    """A plugin raised, answered rubbish, or was late."""
+
+    def __init__(self, plugin: str, hook: str, cause: BaseException) -> None:
+        problem = str(cause) if isinstance(cause, OperatorError | Late | Quarantined) else repr(cause)
+        super().__init__(f"plugin {plugin!r}: {hook}: {problem}")
+        self.plugin = plugin
+        self.hook = hook
+        self.cause = cause
+
+
+class Rubbish(OperatorError):
+    """An answer of the wrong kind."""
+
+
+class LeakedTasks(OperatorError):
+    """A plugin started tasks and left them running."""
+
+
+class Meter(Protocol):
+    """Where calls are counted; the operator's metrics, or nothing."""
+
+    def called(self, plugin: str, hook: str, outcome: str, seconds: float) -> None:
+        """One call ended: ``ok``, ``error`` or ``late``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one plugin answered."""
+
+    plugin: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Implementation:
+    """One plugin's function for one hook."""
+
+    plugin: str
+    hook: str
+    function: Callable[..., Any]
+    argnames: tuple[str, ...]
+    options: Options
+    awaited: bool
+    #: Cannot run long by construction (a YAML plugin), so it needs no thread.
+    bounded: bool
+
+    def call(self, arguments: Mapping[str, Any]) -> Any:
+        """Call it with those of the arguments that it names."""
+        return self.function(
+            *(self.options if name == "options" else arguments[name] for name in self.argnames)
+        )
+
+
+class Dispatcher:
+    """All implementations of all hooks, ready to be called."""
+
+    def __init__(
+        self,
+        manager: pluggy.PluginManager,
+        *,
+        options: Mapping[str, Options] = MappingProxyType({}),
+        workshop: Workshop | None = None,
+        meter: Meter | None = None,
+    ) -> None:
+        self.workshop = workshop or Workshop()
+        self._meter = meter
+        self._implementations = {name: tuple(_implementations(manager, name, options)) for name in FAMILIES}
+        #: Whether some sync hook runs code that could hang, so that building must happen in a thread.
+        self.building_needs_thread = any(
+            not implementation.bounded and not implementation.awaited
+            for name in FAMILIES
+            for implementation in self._implementations[name]
+        )
+
+    def implementations(self, hook: str) -> tuple[Implementation, ...]:
+        """Who implements a hook, in the order in which they are asked."""
+        return self._implementations[hook]
+
+    async def build(self, function: Callable[[], Any]) -> Any:
+        """Run pure code that calls sync hooks: here, or in a thread if a plugin's code could hang."""
+        if not self.building_needs_thread:
+            return function()
+        try:
+            return await self.workshop.run(function)
+        except Late as late:
+            self._count(late.plugin, late.hook, "late", self.workshop.limit)
+            raise PluginError(late.plugin, late.hook, late) from late
+
+    def call(
+        self, implementation: Implementation, arguments: Mapping[str, Any], *, take: Take | None = None
+    ) -> Any:
+        """One sync call, now, on this thread; raises :class:`PluginError`.
+
+        ``take`` checks the answer and makes of it what the caller needs; what it raises counts as the
+        plugin's mistake. None stays None.
+        """
+        began = time.monotonic()
+        note = current.get()
+        if note is not None:
+            note.plugin, note.hook, note.began = implementation.plugin, implementation.hook, began
+        try:
+            self.workshop.check(implementation.plugin)
+            value = implementation.call(arguments)
+            if inspect.isawaitable(value):
+                _close(value)
+                raise Rubbish(f"{implementation.hook} is a sync hook; it cannot be async")
+            if take is not None and value is not None:
+                value = take(value)
+        except Exception as error:
+            self._count(implementation.plugin, implementation.hook, "error", time.monotonic() - began)
+            raise PluginError(implementation.plugin, implementation.hook, error) from error
+        finally:
+            if note is not None:
+                note.began = 0.0
+        self._count(implementation.plugin, implementation.hook, "ok", time.monotonic() - began)
+        return value
+
+    async def ask(
+        self,
+        implementation: Implementation,
+        arguments: Mapping[str, Any],
+        *,
+        take: Take | None = None,
+        may_leave_tasks: bool = False,
+    ) -> Any:
+        """One awaited call; raises :class:`PluginError`, also when it is late or leaves tasks behind."""
+        if not implementation.awaited:
+            if implementation.bounded:
+                return self.call(implementation, arguments, take=take)
+            return await self._in_thread(implementation, arguments, take)
+        _noted(asyncio.get_running_loop())
+        began = time.monotonic()
+        tasks: WeakSet[asyncio.Future[Any]] = WeakSet()
+        token = _started.set(tasks)
+        outcome = "error"
+        try:
+            self.workshop.check(implementation.plugin)
+            async with asyncio.timeout(self.workshop.limit) as limit:
+                value = await implementation.call(arguments)
+            if not may_leave_tasks and (leaked := _end_leaked(tasks)):
+                raise LeakedTasks(
+                    f"left {leaked} task(s) running; await them, or start them in kuberay_started"
+                )
+            if take is not None and value is not None:
+                value = take(value)
+            outcome = "ok"
+        except Exception as error:
+            _end_leaked(tasks)
+            cause: Exception = error
+            if isinstance(error, TimeoutError) and limit.expired():
+                outcome = "late"
+                cause = Late(implementation.plugin, implementation.hook, self.workshop.limit)
+            raise PluginError(implementation.plugin, implementation.hook, cause) from error
+        finally:
+            _started.reset(token)
+            self._count(implementation.plugin, implementation.hook, outcome, time.monotonic() - began)
+        return value
+
+    async def _in_thread(
+        self, implementation: Implementation, arguments: Mapping[str, Any], take: Take | None
+    ) -> Any:
+        try:
+            return await self.workshop.run(lambda: self.call(implementation, arguments, take=take))
+        except Late as late:
+            self._count(late.plugin, late.hook, "late", self.workshop.limit)
+            raise PluginError(late.plugin, late.hook, late) from late
+
+    def _count(self, plugin: str, hook: str, outcome: str, seconds: float) -> None:
+        if self._meter is not None:
+            self._meter.called(plugin, hook, outcome, seconds)
+
+
+def items(value: Any) -> list[Any]:
+    """The things in an answer that may be a list or a generator; refuses text and endless streams.
+
+    Runs a generator, so it must be called where the plugin's code may run.
+    """
+    if isinstance(value, str | bytes | Mapping):
+        raise Rubbish(f"a list was expected, not {type(value).__name__}")
+    try:
+        stream = iter(value)
+    except TypeError:
+        raise Rubbish(f"a list was expected, not {type(value).__name__}") from None
+    found = []
+    for item in stream:
+        found.append(item)
+        if len(found) > MOST_ITEMS:
+            raise Rubbish(f"more than {MOST_ITEMS} items")
+    return found
+
+
+def _implementations(
+    manager: pluggy.PluginManager, hook: str, options: Mapping[str, Options]
+) -> Iterator[Implementation]:
+    # pluggy calls the last of this list first; we register in reverse, so the list reversed is our order.
+    for implementation in reversed(getattr(manager.hook, hook).get_hookimpls()):
+        name = implementation.plugin_name
+        yield Implementation(
+            plugin=name,
+            hook=hook,
+            function=implementation.function,
+            argnames=tuple(implementation.argnames),
+            options=options.get(name, _NO_OPTIONS),
+            awaited=inspect.iscoroutinefunction(implementation.function),
+            bounded=bool(getattr(implementation.plugin, "kuberay_bounded", False)),
+        )
+
+
+def _noted(loop: asyncio.AbstractEventLoop) -> None:
+    """Have the loop note which tasks a plugin's coroutine starts. Once per loop."""
+    inner = loop.get_task_factory()
+    if getattr(inner, "notes_plugins", False):
+        return
+
+    def factory(loop: asyncio.AbstractEventLoop, coroutine: Any, **kwargs: Any) -> Any:
+        task = inner(loop, coroutine, **kwargs) if inner else asyncio.Task(coroutine, loop=loop, **kwargs)
+        started = _started.get()
+        if started is not None:
+            started.add(task)
+        return task
+
+    factory.notes_plugins = True  # type: ignore[attr-defined]  # our own mark, read above
+    loop.set_task_factory(factory)
+
+
+def _end_leaked(tasks: WeakSet[asyncio.Future[Any]]) -> int:
+    """Cancel those that still run; returns how many."""
+    leaked = [task for task in tasks if not task.done()]
+    for task in leaked:
+        task.cancel()
+    return len(leaked)
+
+
+def _close(awaitable: Any) -> None:
+    """Drop a coroutine that will not be awaited, without Python's complaint."""
+    close = getattr(awaitable, "close", None)
+    if close is not None:
+        close()

@@ -1,0 +1,121 @@
+"""What a hook gets to see: one pass over one object, read-only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Literal
+
+from kuberay_op.hooks.patches import Manifest
+from kuberay_op.hooks.verdicts import Ruling
+
+_NOTHING: Mapping[str, Sequence[Manifest]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One pass over one object.
+
+    Everything in it is read-only: objects are as the API server gave them, and changing them raises.
+    """
+
+    #: The custom resource this pass is about.
+    owner: Manifest
+    #: When the pass began, in UTC. Use this rather than the clock: a plan must come out the same twice.
+    now: datetime
+    #: Whether a feature gate is on.
+    gate: Callable[[str], bool]
+    #: Existing child objects by kind, e.g. ``scope.children["Pod"]``.
+    children: Mapping[str, Sequence[Manifest]] = field(default_factory=lambda: _NOTHING)
+    #: What the awaited hooks of this pass answered so far.
+    rulings: tuple[Ruling, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """Kind of the owner: RayCluster, RayJob, RayService or RayCronJob."""
+        return str(self.owner.get("kind", ""))
+
+    @property
+    def name(self) -> str:
+        """Name of the owner."""
+        return str(self.owner.get("metadata", {}).get("name", ""))
+
+    @property
+    def namespace(self) -> str:
+        """Namespace of the owner."""
+        return str(self.owner.get("metadata", {}).get("namespace", ""))
+
+    @property
+    def uid(self) -> str:
+        """UID of the owner; empty in an offline plan."""
+        return str(self.owner.get("metadata", {}).get("uid", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The group a Pod belongs to."""
+
+    #: ``headgroup``, the worker group's name, or ``submittergroup``.
+    name: str
+    role: Literal["head", "worker", "submitter"]
+    #: The group's part of the owner's spec (``headGroupSpec`` or one of ``workerGroupSpecs``).
+    spec: Manifest = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GangMember:
+    """So many equal Pods of a gang."""
+
+    group: Group
+    #: Pods that must start together; the minimum when the group scales by itself.
+    count: int
+    #: Resource requests of one Pod, as quantities.
+    requests: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """The Pods of one owner that should be scheduled all together or not at all."""
+
+    #: Name that the gang's objects should have.
+    name: str
+    members: tuple[GangMember, ...]
+
+    @property
+    def count(self) -> int:
+        """Pods in the gang."""
+        return sum(member.count for member in self.members)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRule:
+    """One RBAC rule that a plugin needs the operator to have."""
+
+    api_groups: tuple[str, ...]
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    resource_names: tuple[str, ...] = ()
+
+    def manifest(self) -> dict[str, Any]:
+        """The rule as it stands in a ClusterRole."""
+        rule: dict[str, Any] = {
+            "apiGroups": list(self.api_groups),
+            "resources": list(self.resources),
+            "verbs": list(self.verbs),
+        }
+        if self.resource_names:
+            rule["resourceNames"] = list(self.resource_names)
+        return rule
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """A kind of child object that a plugin makes: changes to it wake its owner."""
+
+    api_version: str
+    kind: str
+    plural: str
+    #: Whether the plugin can do without it; a required API that is missing is reported once.
+    optional: bool = False

@@ -1,0 +1,58 @@
+"""What an awaited hook may answer: go on, wait, or refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Go on. ``changed`` says whether the plugin did something on the way."""
+
+    changed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Not yet: ask again after ``seconds``. The reason becomes a condition and an event."""
+
+    reason: str
+    seconds: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Never, as the object stands: nothing is tried again before it is changed. The reason is shown."""
+
+    reason: str
+
+
+Verdict = Done | Wait | Refuse
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """A verdict and the plugin it came from."""
+
+    plugin: str
+    verdict: Verdict
+
+
+def decide(rulings: Iterable[Ruling]) -> Ruling | None:
+    """The ruling that counts: a refusal before a wait, the shortest wait among several, else None.
+
+    The shortest wait wins because asking again early costs little, and another plugin may have its own wait
+    to announce by then.
+    """
+    chosen: Ruling | None = None
+    for ruling in rulings:
+        match ruling.verdict:
+            case Refuse():
+                return ruling
+            case Wait(seconds=seconds):
+                if chosen is None or (isinstance(chosen.verdict, Wait) and seconds < chosen.verdict.seconds):
+                    chosen = ruling
+            case Done():
+                pass
+    return chosen
