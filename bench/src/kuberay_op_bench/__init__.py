@@ -1,1 +1,1 @@
-"""."""
+"""Benchmarks of kuberay-op: ``kuberay-op bench --help``."""
