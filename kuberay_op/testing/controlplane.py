@@ -101,7 +101,7 @@ def bring_up(name: str, **options: Any) -> ControlPlane:
             "fixtures with a real cluster need kuberay-op-local: pip install 'kuberay-op[testing]'"
         ) from error
     try:
-        return ControlPlane(Cluster.up(name, **options))
+        return ControlPlane(Cluster.up(name, make=False, **options))
     except LocalError as error:
         pytest.fail(f"no cluster for this test: {error}", pytrace=False)
 

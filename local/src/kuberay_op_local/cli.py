@@ -1,16 +1,23 @@
-"""The command ``kuberay-op local``: thin, all work is in ``cluster``."""
+"""The command ``kuberay-op local``: thin, the work is done elsewhere in this package."""
 
 from __future__ import annotations
 
 import json
 import os
 import shlex
+import sys
+import time
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
-from kuberay_op_local.cluster import DEFAULT_NAME, Cluster
+from kuberay_op_local import binaries, components, versions
+from kuberay_op_local.cluster import DEFAULT_NAME, Cluster, Status
 from kuberay_op_local.errors import LocalError
+
+#: How often ``logs --follow`` looks for more.
+FOLLOW_SECONDS = 0.2
 
 
 class _Group(click.Group):
@@ -29,53 +36,156 @@ def say(text: str) -> None:
 
 
 named = click.option("--name", default=DEFAULT_NAME, show_default=True, help="Which cluster.")
+versioned = click.option(
+    "--kubernetes", metavar="VERSION", help=f"Kubernetes version; {versions.KUBERNETES} when not given."
+)
+from_folder = click.option(
+    "--binaries",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help=f"A folder with programs to use instead of ours (also: {binaries.FOLDER}).",
+)
+_passed_on = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
 @click.group(cls=_Group)
 def local() -> None:
-    """Run a real Kubernetes on this machine, without Docker and without root."""
+    """Run a real Kubernetes on this machine, without Docker and without root.
+
+    Exit codes: 0 done, 1 failed (with the reason on stderr), 2 wrong usage, 130 interrupted.
+    """
 
 
 @local.command()
 @named
-@click.option("--node", metavar="kwok:COUNT|none", help="Nodes of the cluster.")
-@click.option("--kubernetes", metavar="VERSION")
-@click.option("--port", type=click.IntRange(1, 65535))
-@click.option("--binaries", type=click.Path(file_okay=False, path_type=Path))
-def up(name: str, node: str | None, kubernetes: str | None, port: int | None, binaries: Path | None) -> None:
-    """Bring a cluster up; does nothing when it is."""
-    Cluster.up(name, node=node, kubernetes=kubernetes, port=port, folder=binaries, say=say)
+@click.option(
+    "--node",
+    metavar="kwok:COUNT|none",
+    help="Nodes: COUNT played by kwok, or none. Not given: as they are, none for a new cluster.",
+)
+@versioned
+@click.option(
+    "--port", type=click.IntRange(1, 65535), help="Port of the API server; a free one if not given."
+)
+@from_folder
+def up(name: str, node: str | None, kubernetes: str | None, port: int | None, folder: Path | None) -> None:
+    """Bring a cluster up; on one that is up, change its nodes or do nothing."""
+    cluster = Cluster.up(name, node=node, kubernetes=kubernetes, port=port, folder=folder, say=say)
+    say(f'talk to it with: eval "$(kuberay-op local env --name {cluster.name})"')
 
 
 @local.command()
 @named
 def down(name: str) -> None:
     """Remove a cluster, its processes and its files."""
-    say(f"cluster {name!r} is gone" if Cluster(name).down() else f"there is no cluster {name!r}")
+    say(f"cluster {name!r} is gone" if Cluster(name).down(say) else f"there is no cluster {name!r}")
 
 
 @local.command()
 @named
-@click.option("--output", type=click.Choice(["text", "json"]), default="text")
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def status(name: str, output: str) -> None:
-    """Say how a cluster is."""
-    click.echo(json.dumps(Cluster(name).status().as_dict(), indent=2))
+    """Say how a cluster is; the exit code is 0 only when all of it works."""
+    found = Cluster(name).status()
+    click.echo(json.dumps(found.as_dict(), indent=2) if output == "json" else status_text(found))
+    if found.state != "running":
+        sentence = f"cluster {name!r} is {found.state}"
+        lost = [part for part, facts in (found.components or {}).items() if not facts["running"]]
+        if lost:
+            sentence += f": {', '.join(lost)} not running"
+        raise LocalError(f"{sentence}; `kuberay-op local up --name {name}` brings it up")
+
+
+def status_text(found: Status) -> str:
+    """A cluster's status for people."""
+    if found.components is None:
+        return f"cluster {found.name}: {found.state}"
+    lines = [
+        f"cluster {found.name}: {found.state}, Kubernetes {found.kubernetes}, nodes {found.nodes}",
+        f"server {found.server}",
+        f"kubeconfig {found.kubeconfig}",
+    ]
+    for part, facts in found.components.items():
+        state = "ready" if facts["ready"] else "not ready" if facts["running"] else "not running"
+        lines.append(f"  {part:<24} {facts['pid'] or '-':>8}  {state}")
+    return "\n".join(lines)
 
 
 @local.command()
 @named
 def env(name: str) -> None:
-    """Print the shell line that points kubectl at the cluster."""
+    """Print the shell line that points kubectl and helm at the cluster."""
     cluster = Cluster(name)
-    _ = cluster.spec
+    _ = cluster.spec  # it must exist
     click.echo(f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
 
 
-@local.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@local.command(context_settings=_passed_on)
 @named
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def kubectl(name: str, arguments: tuple[str, ...]) -> None:
-    """Run kubectl on a cluster."""
+    """Run kubectl on a cluster: everything after --name is for kubectl."""
+    _become("kubectl", name, arguments)
+
+
+@local.command(context_settings=_passed_on)
+@named
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def helm(name: str, arguments: tuple[str, ...]) -> None:
+    """Run helm on a cluster: everything after --name is for helm."""
+    _become("helm", name, arguments)
+
+
+def _become(tool: str, name: str, arguments: tuple[str, ...]) -> NoReturn:
     cluster = Cluster(name)
-    program = cluster.spec.programs["kubectl"]
-    os.execve(program, [program, *arguments], cluster.environment())  # noqa: S606 - kubectl takes our place
+    spec = cluster.spec
+    program = spec.programs.get(tool) or str(
+        binaries.resolve([tool], kubernetes=spec.kubernetes, folder=None, say=say)[tool]
+    )
+    try:
+        os.execve(program, [tool, *arguments], cluster.environment())  # noqa: S606 - it takes our place
+    except OSError as error:
+        raise LocalError(f"{program} cannot be started: {error.strerror}") from error
+
+
+@local.command()
+@named
+@click.argument("component")
+@click.option("--follow", "-f", is_flag=True, help="Go on until Ctrl-C.")
+def logs(name: str, component: str, follow: bool) -> None:
+    """Print the log of a component: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok."""
+    cluster = Cluster(name)
+    _ = cluster.spec  # it must exist
+    if component not in components.ALL:
+        raise LocalError(f"there is no component {component!r}; there are {', '.join(components.ALL)}")
+    try:
+        file = cluster.layout.log(component).open(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        raise LocalError(f"{component} has not been started in cluster {name!r}, so it has no log") from None
+    with file:
+        while True:
+            for line in file:
+                sys.stdout.write(line)
+            sys.stdout.flush()
+            if not follow:
+                return
+            time.sleep(FOLLOW_SECONDS)
+
+
+@local.command()
+@versioned
+def setup(kubernetes: str | None) -> None:
+    """Fetch or build all programs, so that later commands start at once."""
+    version = versions.check_kubernetes(kubernetes or versions.KUBERNETES)
+    found = binaries.resolve(versions.ALL_TOOLS, kubernetes=version, folder=None, say=say)
+    say(f"all programs are in {found['kube-apiserver'].parent} and {found['kwok'].parent}")
+
+
+@local.command()
+@click.argument("tool", type=click.Choice(versions.ALL_TOOLS))
+@versioned
+@from_folder
+def path(tool: str, kubernetes: str | None, folder: Path | None) -> None:
+    """Print the path of a program; fetches or builds it first when it is not there."""
+    version = versions.check_kubernetes(kubernetes or versions.KUBERNETES)
+    click.echo(binaries.resolve([tool], kubernetes=version, folder=folder, say=say)[tool])

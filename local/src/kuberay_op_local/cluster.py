@@ -8,17 +8,16 @@ and one after a component died repairs the cluster.
 from __future__ import annotations
 
 import os
-import random
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import psutil
 
-from kuberay_op_local import binaries, certs, components, health, nodes, paths, ports, processes
+from kuberay_op_local import certs, components, health, nodes, paths, ports, processes, wish
 from kuberay_op_local.errors import LocalError
 from kuberay_op_local.spec import Nodes, Spec, check_name
 
@@ -27,20 +26,22 @@ ADMIN: Final = "admin"
 READY_SECONDS: Final = 120.0
 #: Say something at least this often while waiting.
 TICK_SECONDS: Final = 2.0
+#: etcd alone reserves 64 MB at a time for its log.
+SPACE_MEGABYTES: Final = 300
 
 Say = Callable[[str], None]
 
 
-def _quiet(_: str) -> None:
+def quiet(_: str) -> None:
     """Say nothing: for library users."""
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How a cluster is."""
+    """How a cluster is; ``state`` is one of absent, stopped, broken, starting, running."""
 
     name: str
-    state: str  # absent | stopped | broken | starting | running
+    state: str
     kubernetes: str | None = None
     nodes: str | None = None
     server: str | None = None
@@ -59,15 +60,17 @@ class Cluster:
         self.name = check_name(name)
         self.layout = paths.Layout.of(name)
 
-    # -- what it is -------------------------------------------------------------------------------
+    # ── what it is ──
 
     @property
     def spec(self) -> Spec:
         """What the cluster was asked to be."""
         spec = Spec.load(self.layout.spec)
         if spec is None:
+            others = sorted(file.parent.name for file in paths.clusters_dir().glob("*/cluster.json"))
+            there = f" (there are: {', '.join(others)})" if others else ""
             raise LocalError(
-                f"there is no cluster {self.name!r}; `kuberay-op local up --name {self.name}` makes it"
+                f"there is no cluster {self.name!r}{there}; `kuberay-op local up --name {self.name}` makes it"
             )
         return spec
 
@@ -81,7 +84,19 @@ class Cluster:
         """The administrator's kubeconfig."""
         return self.layout.kubeconfig
 
-    # -- up ---------------------------------------------------------------------------------------
+    def environment(self) -> dict[str, str]:
+        """An environment in which kubectl and helm talk to this cluster and leave nothing elsewhere."""
+        scratch = self.layout.root / "client"
+        return {
+            **os.environ,
+            "KUBECONFIG": str(self.kubeconfig),
+            "KUBECACHEDIR": str(scratch / "kubectl"),
+            "HELM_CACHE_HOME": str(scratch / "helm-cache"),
+            "HELM_CONFIG_HOME": str(scratch / "helm-config"),
+            "HELM_DATA_HOME": str(scratch / "helm-data"),
+        }
+
+    # ── up ──
 
     @classmethod
     def up(
@@ -94,101 +109,53 @@ class Cluster:
         folder: Path | None = None,
         only: Sequence[str] | None = None,
         extra_args: Mapping[str, Sequence[str]] | None = None,
-        say: Say = _quiet,
+        make: bool = True,
+        say: Say = quiet,
     ) -> Cluster:
         """Bring the cluster up, or make sure that it is.
 
-        ``node`` is ``kwok:COUNT`` or ``none``; ``folder`` holds programs to use instead of our own; ``only``
-        names the components to run (tests often need no scheduler); ``extra_args`` adds arguments by
-        component, for example an audit log for the API server.
+        ``node`` is ``kwok:COUNT`` or ``none``; ``port`` is the API server's; ``folder`` holds programs to use
+        instead of our own; ``only`` names the components to run (tests often need no scheduler);
+        ``extra_args`` adds arguments by component, for example an audit log for the API server; with ``make``
+        off, programs must be at hand already.
         """
         cluster = cls(name)
-        with paths.locked(cluster.layout.root):
+        wanted = wish.Wish(
+            node=Nodes.parse(node) if node is not None else None,
+            kubernetes=kubernetes,
+            port=port,
+            folder=folder,
+            only=tuple(only) if only is not None else None,
+            extra_args={key: list(value) for key, value in extra_args.items()} if extra_args else None,
+            make=make,
+        )
+        root = cluster.layout.root
+        with paths.locked(root, waiting=lambda: say(f"waiting for another command on cluster {name!r}")):
             try:
-                spec = cluster._settle(
-                    node=node,
-                    kubernetes=kubernetes,
-                    port=port,
-                    folder=folder,
-                    only=only,
-                    extra_args=extra_args,
-                    say=say,
-                )
+                spec = cluster._settle(wanted, say)
                 cluster._write_files(spec)
                 cluster._start(spec, say)
             except OSError as error:
                 where = f" ({error.filename})" if error.filename else ""
                 raise LocalError(f"cluster {name!r} cannot be set up: {error.strerror}{where}") from error
+            finally:
+                if not cluster.layout.spec.exists():  # nothing began
+                    paths.remove(root)
         return cluster
 
-    def _settle(
-        self,
-        *,
-        node: str | None,
-        kubernetes: str | None,
-        port: int | None,
-        folder: Path | None,
-        only: Sequence[str] | None,
-        extra_args: Mapping[str, Sequence[str]] | None,
-        say: Say,
-    ) -> Spec:
-        """What the cluster shall be: as it was, with the wishes of this call."""
+    def _settle(self, wanted: wish.Wish, say: Say) -> Spec:
         old = Spec.load(self.layout.spec)
-        if old is not None:
-            return self._settle_existing(old, node, kubernetes, port)
-        wanted = Nodes.parse(node or "none")
-        chosen = tuple(only or components.CONTROL_PLANE)
-        if wanted.kind == "kwok" and components.KWOK not in chosen:
-            chosen = (*chosen, components.KWOK)
-        version = kubernetes or binaries.DEFAULT_KUBERNETES
-        programs = binaries.resolve([*chosen, "kubectl"], kubernetes=version, folder=folder, say=say)
-        spec = Spec(
-            name=self.name,
-            kubernetes=version,
-            nodes=wanted,
-            components=chosen,
-            programs={tool: str(path) for tool, path in programs.items()},
-            ports=self._ports(chosen, port),
-            extra_args={key: list(value) for key, value in (extra_args or {}).items()},
-        )
-        spec.save(self.layout.spec)
+        if old is None:
+            paths.check_space(self.layout.root, SPACE_MEGABYTES)
+            spec = wish.new_spec(self.name, wanted, say)
+        else:
+            spec = wish.changed_spec(old, wanted, say)
+        if spec != old:
+            spec.save(self.layout.spec)
         return spec
-
-    def _settle_existing(self, old: Spec, node: str | None, kubernetes: str | None, port: int | None) -> Spec:
-        if kubernetes is not None and kubernetes != old.kubernetes:
-            raise LocalError(
-                f"cluster {self.name!r} runs Kubernetes {old.kubernetes}, not {kubernetes}; "
-                "take it down first or choose another --name"
-            )
-        if port is not None and port != old.ports["kube-apiserver"]:
-            raise LocalError(
-                f"cluster {self.name!r} listens on port {old.ports['kube-apiserver']}, not {port}; "
-                "take it down first or choose another --name"
-            )
-        if node is None or Nodes.parse(node) == old.nodes:
-            return old
-        wanted = Nodes.parse(node)
-        chosen = tuple(c for c in old.components if c != components.KWOK)
-        programs = old.programs
-        if wanted.kind == "kwok":
-            chosen = (*chosen, components.KWOK)
-            kwok = binaries.resolve([components.KWOK], kubernetes=old.kubernetes, folder=None, say=_quiet)
-            programs = {**programs, components.KWOK: str(kwok[components.KWOK])}
-        spec = replace(old, nodes=wanted, components=chosen, programs=programs)
-        spec.save(self.layout.spec)
-        return spec
-
-    def _ports(self, chosen: Sequence[str], port: int | None) -> dict[str, int]:
-        names = [name for component in chosen for name in components.PORTS[component]]
-        fixed = {} if port is None else {"kube-apiserver": port}
-        if port is not None and not ports.is_free(port):
-            raise LocalError(f"port {port} is taken by another program; choose a free one with --port")
-        rest = [name for name in names if name not in fixed]
-        avoid = ports.reserved(paths.clusters_dir()) | set(fixed.values())
-        return {**fixed, **ports.choose(rest, avoid=avoid, rng=random.SystemRandom())}
 
     def _write_files(self, spec: Spec) -> None:
-        """Certificates, kubeconfigs, kwok's stages: once."""
+        """Certificates, kubeconfigs, kwok's stages: what is not there yet."""
         pki = self.layout.pki
         if not (pki / "ca.crt").exists():
             authority = certs.Authority.create(f"kuberay-op local {self.name}")
@@ -199,7 +166,7 @@ class Cluster:
             authority.client(ADMIN, ["system:masters"]).save(pki, ADMIN)
             authority.pair.save(pki, "ca")  # last: it says that the others are there
         if not self.kubeconfig.exists():
-            pair = certs.Pair((pki / "admin.key").read_bytes(), (pki / "admin.crt").read_bytes())
+            pair = certs.Pair((pki / f"{ADMIN}.key").read_bytes(), (pki / f"{ADMIN}.crt").read_bytes())
             certs.write_private(self.kubeconfig, self._kubeconfig(spec, ADMIN, pair))
         for component in spec.components:
             path = self.layout.component_kubeconfig(component)
@@ -210,11 +177,11 @@ class Cluster:
 
     def _start(self, spec: Spec, say: Say) -> None:
         running = processes.find(self.layout.root)
-        for extra in running.keys() - set(spec.components):
-            processes.kill([running.pop(extra)])
+        processes.kill([running.pop(extra) for extra in running.keys() - set(spec.components)])
         began = time.monotonic()
-        missing = [c for c in spec.components if c not in running]
-        first = [c for c in missing if c in (components.ETCD, components.API_SERVER)]
+        missing = [component for component in spec.components if component not in running]
+        # The API server waits for etcd by itself; the others would lose time in back-off without it.
+        first = [component for component in missing if component in {components.ETCD, components.API_SERVER}]
         for component in first:
             running[component] = self._spawn(spec, component)
         with health.Probe(spec, self.layout) as probe:
@@ -227,12 +194,14 @@ class Cluster:
                 self._await(probe, component, running, say)
         if missing:
             say(f"cluster {self.name!r} is up after {time.monotonic() - began:.1f} s ({', '.join(missing)})")
+        else:
+            say(f"cluster {self.name!r} is up")
 
     def _spawn(self, spec: Spec, component: str) -> psutil.Process:
-        for name in components.PORTS[component]:
-            if not ports.is_free(spec.ports[name]):
+        for listener in components.PORTS[component]:
+            if not ports.is_free(spec.ports[listener]):
                 raise LocalError(
-                    f"port {spec.ports[name]} of {component} is taken by another program; "
+                    f"port {spec.ports[listener]} of {component} is taken by another program; "
                     f"end that program, or run `kuberay-op local down --name {self.name}` and `up` again"
                 )
         return processes.start(
@@ -254,14 +223,14 @@ class Cluster:
                 spoken = took
                 say(f"waiting for {component}: {took:.0f} s")
 
-        probe.wait(component, running[component], seconds=READY_SECONDS, tick=tick)
+        probe.wait(component, running, seconds=READY_SECONDS, tick=tick)
 
     def _sync_nodes(self, probe: health.Probe, spec: Spec) -> None:
         """Make the kwok nodes what the specification says."""
         listed = probe.api("GET", "/api/v1/nodes?labelSelector=type%3Dkwok")
         listed.raise_for_status()
         present = {node["metadata"]["name"] for node in listed.json()["items"]}
-        wanted = {nodes.name(i): i for i in range(spec.nodes.count)}
+        wanted = {nodes.name(index): index for index in range(spec.nodes.count)}
         for name in sorted(present - wanted.keys()):
             probe.api("DELETE", f"/api/v1/nodes/{name}").raise_for_status()
         for name, index in wanted.items():
@@ -269,18 +238,20 @@ class Cluster:
                 body = nodes.manifest(index, kubernetes=spec.kubernetes)
                 probe.api("POST", "/api/v1/nodes", body).raise_for_status()
 
-    # -- down, status, parts ----------------------------------------------------------------------
+    # ── down, status ──
 
-    def down(self) -> bool:
+    def down(self, say: Say = quiet) -> bool:
         """Remove the cluster, its processes and its files; False when there was nothing."""
-        with paths.locked(self.layout.root, create=False) as exists:
-            left = processes.kill(list(processes.find(self.layout.root).values()))
+        waiting = f"waiting for another command on cluster {self.name!r}"
+        with paths.locked(self.layout.root, create=False, waiting=lambda: say(waiting)) as exists:
+            running = processes.find(self.layout.root)
+            left = processes.kill(list(running.values()))
             if left:
                 pids = ", ".join(str(process.pid) for process in left)
                 raise LocalError(f"these processes of cluster {self.name!r} do not end: {pids}")
             if exists:
                 paths.remove(self.layout.root)
-        return exists
+        return exists or bool(running)
 
     def status(self) -> Status:
         """How the cluster and each of its components are."""
@@ -308,8 +279,10 @@ class Cluster:
             self.name, state, spec.kubernetes, str(spec.nodes), spec.server, str(self.kubeconfig), parts
         )
 
+    # ── parts, for tests ──
+
     def kill(self, component: str) -> None:
-        """Kill one component, for tests of what happens then."""
+        """Kill one component, to see what happens then."""
         process = processes.find(self.layout.root).get(component)
         if process is not None:
             processes.kill([process])
@@ -321,7 +294,7 @@ class Cluster:
         if component not in running:
             running[component] = self._spawn(spec, component)
         with health.Probe(spec, self.layout) as probe:
-            self._await(probe, component, running, _quiet)
+            self._await(probe, component, running, quiet)
 
     def kubectl(self, *arguments: str, stdin: str | None = None, timeout: float = 120.0) -> str:
         """Run kubectl as administrator and give its output; raises LocalError with its complaint."""
@@ -337,14 +310,6 @@ class Cluster:
         if done.returncode != 0:
             raise LocalError(f"kubectl {' '.join(arguments)} failed: {done.stderr.strip()}")
         return done.stdout
-
-    def environment(self) -> dict[str, str]:
-        """An environment in which kubectl and helm talk to this cluster and leave nothing elsewhere."""
-        return {
-            **os.environ,
-            "KUBECONFIG": str(self.kubeconfig),
-            "KUBECACHEDIR": str(self.layout.kube_cache),
-        }
 
     def issue_client_cert(self, user: str, groups: Sequence[str] = ()) -> Path:
         """A kubeconfig for another user, signed by the cluster's authority."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -111,17 +111,22 @@ class Probe:
         )
 
     def wait(
-        self, component: str, process: psutil.Process, *, seconds: float, tick: Callable[[float], None]
-    ) -> float:
-        """Wait until the component is ready; gives the seconds it took. Fails when it ends or is too slow."""
+        self,
+        component: str,
+        running: Mapping[str, psutil.Process],
+        *,
+        seconds: float,
+        tick: Callable[[float], None],
+    ) -> None:
+        """Wait until the component is ready; fails when one ends or when it takes too long."""
         began = time.monotonic()
         while not self.ready(component):
             took = time.monotonic() - began
-            if not processes.alive(process):
-                raise failure(component, "ended while it was starting", self.layout, cluster=self.spec.name)
+            for name, process in running.items():
+                if not processes.alive(process):
+                    raise failure(name, "ended while it was starting", self.layout, cluster=self.spec.name)
             if took > seconds:
                 what = f"was not ready after {seconds:.0f} seconds"
                 raise failure(component, what, self.layout, cluster=self.spec.name)
             tick(took)
             time.sleep(POLL_SECONDS)
-        return time.monotonic() - began

@@ -5,7 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ import platformdirs
 from kuberay_op_local.errors import LocalError
 
 APP: Final = "kuberay-op"
+POLL_SECONDS: Final = 0.02
+PATIENCE_SECONDS: Final = 1.0
 
 
 def cache_dir() -> Path:
@@ -79,31 +82,51 @@ class Layout:
 
 
 @contextmanager
-def locked(folder: Path, *, create: bool = True) -> Iterator[bool]:
+def locked(
+    folder: Path, *, create: bool = True, waiting: Callable[[], object] = lambda: None
+) -> Iterator[bool]:
     """Hold ``folder`` for ourselves; gives False when it does not exist and ``create`` is off.
 
-    The lock is on the folder itself, so that it goes away together with it: a lock file beside the folder
-    would stay behind, one inside it would be deleted under a waiter's feet.
+    ``waiting`` is called once when somebody else holds it for long. The lock is on the folder itself, so that
+    it goes away together with it: a lock file beside the folder would stay behind, one inside it would be
+    deleted under a waiter's feet.
     """
+    while (handle := _open(folder, create=create)) is not None:
+        try:
+            _acquire(handle, waiting)
+            if folder.exists() and os.path.samestat(os.fstat(handle), folder.stat()):
+                yield True
+                return
+            # The holder before us removed the folder while we waited: once more.
+        finally:
+            os.close(handle)
+    yield False
+
+
+def _open(folder: Path, *, create: bool) -> int | None:
     while True:
         if create:
             make_private(folder)
         try:
-            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        except FileNotFoundError:
-            if create:
-                continue  # removed between the two calls
-            yield False
-            return
+            return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:  # with create: removed between the two calls
+            if not create:
+                return None
+
+
+def _acquire(handle: int, waiting: Callable[[], object]) -> None:
+    began = time.monotonic()
+    told = False
+    while True:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(handle), folder.stat()):
-                    yield True
-                    return
-            # The holder before us removed the folder while we waited.
-        finally:
-            os.close(handle)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not told and time.monotonic() - began > PATIENCE_SECONDS:
+                told = True
+                waiting()
+            time.sleep(POLL_SECONDS)
+        else:
+            return
 
 
 def make_private(folder: Path) -> None:
@@ -120,3 +143,13 @@ def remove(folder: Path) -> None:
     with suppress(OSError):  # not empty: other clusters live there
         clusters_dir().rmdir()
         clusters_dir().parent.rmdir()
+
+
+def check_space(folder: Path, megabytes: int) -> None:
+    """Fail early and clearly when the disk is too full."""
+    free = shutil.disk_usage(folder).free >> 20
+    if free < megabytes:
+        raise LocalError(
+            f"the disk of {folder} has {free} MB left and {megabytes} MB are needed; free some space, "
+            "or choose other folders with XDG_STATE_HOME and XDG_CACHE_HOME"
+        )
