@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kuberay_op.api.formats import dns1123_subdomain_problem, label_value_problem, qualified_name_problem
-from kuberay_op.api.meta import Metadata
+from kuberay_op.api.meta import Metadata, OwnerReference
 from kuberay_op.api.problems import Problem
 
 #: Bytes that all annotations of an object may have together.
@@ -59,7 +59,11 @@ def _lists(metadata: Metadata) -> list[Problem]:
         for index, name in enumerate(metadata.finalizers)
         if (problem := qualified_name_problem(name))
     ]
-    if sum(owner.controller for owner in metadata.owner_references) > 1:
+    owners: list[OwnerReference] = []
+    for owner in metadata.owner_references:
+        if owner.controller and owner not in owners:  # the server merges equal ones
+            owners.append(owner)
+    if len(owners) > 1:
         found.append(
             Problem(("metadata", "ownerReferences"), "must have at most one entry with controller: true")
         )

@@ -14,8 +14,8 @@ DELETION_POLICIES: Final = ("DeleteCluster", "DeleteWorkers", "DeleteSelf", "Del
 
 
 def _has(value: Any, *names: str) -> bool:
-    """CEL's ``has`` for any of the names: present, even if empty."""
-    return any(name in value for name in names)
+    """CEL's ``has`` for any of the names: present, even if empty; the server has dropped nulls by then."""
+    return any(value.get(name) is not None for name in names)
 
 
 class SubmitterConfig(View):
