@@ -26,7 +26,7 @@ SLACK: Final = 1.0
 READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-class NotLeader(ApiError):  # noqa: N818 (named for what is the case, like its siblings)
+class NotLeader(ApiError):
     """This process may not write now; nothing was sent."""
 
 

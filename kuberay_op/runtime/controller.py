@@ -9,6 +9,7 @@ returns a ``Result``       the failure count is reset; looked at again when the 
 raises ``Retry(after)``    looked at again after that time; without one, after the back-off
 raises ``Invalid``         nothing, until the object changes
 API server not answering   back-off of a few seconds at most: it is not this object's fault
+the lease is not ours      the same; whoever holds it will look at the object
 takes too long             cancelled; back-off
 raises anything else       back-off; the traceback goes to the log
 =========================  =====================================================================
@@ -49,8 +50,6 @@ OUTAGE_BACKOFF: Final = 5.0
 
 #: Passes remembered for ``/debug``, one per key.
 REMEMBERED: Final = 10_000
-
-OUTAGES: Final = (Unreachable, DeadlineExceeded, ServerError, TooManyRequests, NotLeader)
 
 Reconcile = Callable[[Key], Awaitable[Result]]
 
@@ -134,7 +133,7 @@ class Controller:
                 outcome, again_in = self._after_success(key, result)
             except Exception as error:  # noqa: BLE001 (whatever it was, it must not reach another key)
                 failure = error
-                outcome, again_in = self._after_failure(key, error)
+                outcome, again_in = _outcome(error), self._after_failure(key, error)
             seconds = self._clock.monotonic() - started
             done = Pass(key, at, seconds, outcome, _sentence(failure), again_in, result.summary)
             self._remember(done, gone=result.is_gone)
@@ -162,23 +161,19 @@ class Controller:
         self.queue.add_after(key, result.seconds)
         return "requeue_after", result.seconds
 
-    def _after_failure(self, key: Key, error: Exception) -> tuple[Outcome, float | None]:
+    def _after_failure(self, key: Key, error: Exception) -> float | None:
+        """Put the key back as the error demands; gives the seconds until then, None for never."""
         match error:
-            case Retry(after=float() | int() as after):
-                self.queue.add_after(key, after)
-                return "requeue_after", after
-            case Retry():
-                return "requeue", self.queue.retry(key)
             case Invalid():
                 self.queue.forget(key)
-                return "error", None
-            case TooManyRequests(retry_after=float() as wait):
+                return None
+            case Retry(after=float() | int() as wait) | TooManyRequests(retry_after=float() as wait):
                 self.queue.add_after(key, wait)
-                return "error", wait
-            case _ if isinstance(error, OUTAGES):
-                return "error", self.queue.retry(key, cap=OUTAGE_BACKOFF)
+                return wait
+            case Unreachable() | DeadlineExceeded() | ServerError() | TooManyRequests() | NotLeader():
+                return self.queue.retry(key, cap=OUTAGE_BACKOFF)
             case _:
-                return "error", self.queue.retry(key)
+                return self.queue.retry(key)
 
     def _remember(self, done: Pass, *, gone: bool) -> None:
         self.last.pop(done.key, None)
@@ -200,7 +195,7 @@ class Controller:
             log = log.bind(again_in=round(done.again_in, 3))
         if error is None:
             log.info("reconciled")
-        elif isinstance(error, Retry):
+        elif isinstance(error, Retry | NotLeader):
             log.info("not finished yet", waiting=done.problem)
         else:
             log.error("pass failed", error=done.problem, exc_info=None if expected else error)
@@ -208,6 +203,16 @@ class Controller:
     def _report_workers(self) -> None:
         if self._metrics:
             self._metrics.workers(self.queue.in_work, self._concurrency)
+
+
+def _outcome(error: Exception) -> Outcome:
+    match error:
+        case Retry(after=None) | NotLeader():
+            return "requeue"
+        case Retry():
+            return "requeue_after"
+        case _:
+            return "error"
 
 
 def _sentence(error: Exception | None) -> str:

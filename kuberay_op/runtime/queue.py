@@ -41,7 +41,7 @@ COALESCE: Final = 0.05
 _SLACK: Final = 64
 
 
-class QueueClosed(Exception):  # noqa: N818 (it is the end of the stream, not a mistake, like StopIteration)
+class QueueClosed(Exception):
     """The queue gives out no more keys."""
 
 

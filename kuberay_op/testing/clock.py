@@ -30,7 +30,7 @@ class FakeClock:
     """Implements ``kuberay_op.clock.Clock``; see the module for how time passes."""
 
     def __init__(self, start: datetime = datetime(2030, 1, 1, tzinfo=UTC), *, turns: int = TURNS) -> None:
-        self._wall = start
+        self._start = start  # what the wall clock showed when ``monotonic`` was 0
         self._monotonic = 0.0
         self._turns = turns
         self._order = count()
@@ -38,7 +38,7 @@ class FakeClock:
 
     def now(self) -> datetime:
         """Wall time, in UTC."""
-        return self._wall
+        return self._start + timedelta(seconds=self._monotonic)
 
     def monotonic(self) -> float:
         """Seconds since this clock was made."""
@@ -67,22 +67,26 @@ class FakeClock:
         """Let time flow: wake each sleeper at its moment, and let it act, before the next."""
         await self.settle()
         end = self._monotonic + seconds
-        while (due := self._next_due()) is not None and due <= end:
-            self._move_to(due)
+        while (due := self._next_due()) is not None and due <= max(end, self._monotonic):
+            self.skip(due - self._monotonic)
             self._wake()
             await self.settle()
-        self._move_to(end)
+        self.skip(end - self._monotonic)
         await self.settle()
 
     async def leap(self, seconds: float) -> None:
         """Let time jump: nobody runs in between, then all who are due wake together."""
-        self._move_to(self._monotonic + seconds)
+        self.skip(seconds)
         self._wake()
         await self.settle()
 
+    def skip(self, seconds: float) -> None:
+        """Let time pass while the loop is busy or stopped: who is due wakes at the next ``advance``."""
+        self._monotonic += max(0.0, seconds)
+
     def shift_wall(self, seconds: float) -> None:
         """Set the wall clock forward or back, as an administrator or NTP may; ``monotonic`` goes on."""
-        self._wall += timedelta(seconds=seconds)
+        self._start += timedelta(seconds=seconds)
 
     def _next_due(self) -> float | None:
         while self._sleepers and self._sleepers[0][2].done():  # cancelled meanwhile
@@ -92,7 +96,3 @@ class FakeClock:
     def _wake(self) -> None:
         while (due := self._next_due()) is not None and due <= self._monotonic:
             heapq.heappop(self._sleepers)[2].set_result(None)
-
-    def _move_to(self, moment: float) -> None:
-        self._wall += timedelta(seconds=moment - self._monotonic)
-        self._monotonic = moment

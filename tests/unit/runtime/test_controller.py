@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 
 from kuberay_op.errors import Invalid, Retry
 from kuberay_op.kube.errors import Conflict, TooManyRequests, Unreachable
+from kuberay_op.kube.fence import NotLeader
 from kuberay_op.kube.resource import Key
 from kuberay_op.metrics import Metrics
 from kuberay_op.runtime.backoff import Backoff
@@ -74,6 +75,7 @@ def raising(error: Exception) -> Callable[[Key], Awaitable[Result]]:
         (Invalid("spec.replicas is -1; 0 or more is allowed"), None, "error", 0),
         (Unreachable("no answer"), 5, "error", 1),
         (TooManyRequests("busy", retry_after=30.0), 30, "error", 0),
+        (NotLeader("the lease is not ours"), 5, "requeue", 1),
         (Conflict("changed meanwhile"), 8, "error", 1),
         (ValueError("a bug"), 8, "error", 1),
         (TimeoutError("of somebody else"), 8, "error", 1),
@@ -103,7 +105,7 @@ async def test_what_follows_an_exception(
 
 
 async def test_a_good_pass_resets_the_back_off_and_leaves_one_line(lines: Lines) -> None:
-    results = iter(
+    results: Iterator[Result | Exception] = iter(
         [ValueError("once"), Result.after(300).saying(created=2, event="even this name"), Result.forget()]
     )
 
