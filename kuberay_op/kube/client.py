@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import enum
-import logging
 import os
 import random
-from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
@@ -28,10 +27,11 @@ from kuberay_op.kube.request import Request, delete_options, on_collection, on_o
 from kuberay_op.kube.resource import Object, Resource
 from kuberay_op.kube.retry import repeatable, retry_delay
 from kuberay_op.kube.session import NO_ANSWER, ClientMetrics, Session
+from kuberay_op.logs import get_logger
 
 __all__ = ["URGENT", "Client", "ListResult", "PatchKind"]
 
-log = logging.getLogger(__name__)
+log = get_logger("kube.client")
 
 #: Seconds for a call that names no deadline of its own.
 DEADLINE: Final = 30.0
@@ -242,6 +242,7 @@ class Client:
         initial: bool = False,
         server_timeout: int = 300,
         silence: float = SILENCE,
+        opened: Callable[[], None] | None = None,
         owner: Hashable | None = None,
         deadline: float | None = None,
     ) -> AsyncGenerator[watch.WatchEvent]:
@@ -249,8 +250,8 @@ class Client:
 
         With ``initial`` the server first sends all objects as ``ADDED`` and then a bookmark annotated with
         ``k8s.io/initial-events-end``. The deadline is for the start of the answer; after that only
-        ``silence`` seconds without a byte end the watch from this side. Close the iterator (``aclosing``)
-        when leaving it early.
+        ``silence`` seconds without a byte end the watch from this side. ``opened`` is called when the server
+        has accepted the watch. Close the iterator (``aclosing``) when leaving it early.
         """
         params = selectors(label_selector, field_selector) | {
             "watch": "1",
@@ -267,6 +268,8 @@ class Client:
             async with asyncio.timeout(within):
                 await self._turn(request, owner)
             async with self._session.stream(request, within=within) as chunks:
+                if opened is not None:
+                    opened()
                 stream = watch.events(chunks, silence=silence, doing=request.doing)
                 async with aclosing(stream):
                     async for event in stream:
@@ -430,7 +433,7 @@ class Client:
     async def _write(
         self, request: Request, reason: str, owner: Hashable | None, deadline: float | None
     ) -> Object:
-        log.debug("writing", extra={"request": request.doing, "reason": reason})
+        log.debug("writing", request=request.doing, reason=reason)
         return await self._object(request, owner, deadline)
 
     async def _send(self, request: Request, owner: Hashable | None, deadline: float | None) -> bytes:

@@ -20,8 +20,6 @@ Only this module reads ``Status`` bodies. Text about Secrets and tokens is cut t
 server quotes values in it.
 """
 
-# ruff: noqa: N818 – these names are the server's own words for what happened; "Error" would add nothing
-
 from __future__ import annotations
 
 import re
