@@ -27,7 +27,7 @@ class FrozenDict(dict[str, Any]):
     __delitem__ = _refuse
     __ior__ = _refuse
     clear = _refuse
-    pop = _refuse  # type: ignore[assignment]  # overloaded in the base
+    pop = _refuse
     popitem = _refuse
     setdefault = _refuse
     update = _refuse
