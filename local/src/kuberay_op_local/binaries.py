@@ -11,12 +11,13 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from kuberay_op_local import gobuild, nodes, paths, releases, versions
 from kuberay_op_local.errors import LocalError
+from kuberay_op_local.run import Say
 
 #: Names a folder with programs, like ``--binaries``.
 FOLDER: Final = "KUBERAY_OP_BINARIES"
@@ -24,8 +25,6 @@ MANIFEST: Final = "manifest.json"
 ASK_SECONDS: Final = 20.0
 #: Room for the programs themselves; Go's own caches may be on another disk.
 SPACE_MEGABYTES: Final = 700
-
-Say = Callable[[str], None]
 
 
 def resolve(

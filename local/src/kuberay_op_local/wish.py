@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kuberay_op_local import binaries, components, paths, ports, versions
 from kuberay_op_local.errors import LocalError
+from kuberay_op_local.run import Say
 from kuberay_op_local.spec import Nodes, Spec
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,65 @@
+"""Running a program that takes its time, and telling how far it is."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+TICK_SECONDS: Final = 2.0
+
+#: Shows one line of progress to the user.
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a program printed and how it ended."""
+
+    code: int
+    output: list[str]
+    complaints: list[str]
+
+
+def run(
+    command: Sequence[str],
+    *,
+    folder: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    tick: Callable[[int, float], None],
+) -> Done:
+    """Run a program to its end.
+
+    Every few seconds ``tick`` gets the number of lines on its standard error so far (for Go: modules fetched,
+    packages compiled) and the seconds it has taken.
+    """
+    began = time.monotonic()
+    # Files and not pipes: a linker is silent for long, and reading from a pipe would be silent with it.
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        with subprocess.Popen(
+            command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err
+        ) as process:
+            try:
+                while not _ended(process):
+                    tick(len(_lines(err)), time.monotonic() - began)
+            except BaseException:  # Ctrl-C above all: nothing goes on behind our back
+                process.terminate()
+                raise
+        return Done(process.returncode, _lines(out), _lines(err))
+
+
+def _ended(process: subprocess.Popen[bytes]) -> bool:
+    try:
+        process.wait(timeout=TICK_SECONDS)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _lines(file: IO[str]) -> list[str]:
+    file.seek(0)
+    return file.read().splitlines()
