@@ -94,3 +94,20 @@ def crd_yaml(kind: str) -> str:
         crd(kind), Dumper=Dumper, default_flow_style=None, sort_keys=False, width=4096, allow_unicode=True
     )
     return text
+
+
+def find_kind(name: str) -> str | None:
+    """The kind that ``name`` means: RayCluster, raycluster and rayclusters are all the same."""
+    return next(
+        (kind for kind, views in VERSIONS.items() if name.lower() in (kind.lower(), views[0].PLURAL)), None
+    )
+
+
+def nearest_kind(name: str) -> str:
+    """The sentence for a name that :func:`find_kind` does not know."""
+    # Late: only for a mistake.
+    import difflib
+
+    near = difflib.get_close_matches(name.lower(), [kind.lower() for kind in VERSIONS], n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(VERSIONS)}"
+    return f"there is no kind {name!r}; {hint}"

@@ -19,6 +19,7 @@ from kuberay_op.api.fields import (
     TimeMap,
 )
 from kuberay_op.api.meta import Column, Condition, CustomResource
+from kuberay_op.api.names import CONTROLLER
 from kuberay_op.api.view import Rule, View
 
 POD_TEMPLATE: Final = "io.k8s.api.core.v1.PodTemplateSpec"
@@ -26,8 +27,6 @@ SERVICE: Final = "io.k8s.api.core.v1.Service"
 RESOURCES: Final = "io.k8s.api.core.v1.ResourceRequirements"
 ENV_VAR: Final = "io.k8s.api.core.v1.EnvVar"
 
-#: The value of ``managedBy`` that means us.
-KUBERAY_OPERATOR: Final = "ray.io/kuberay-operator"
 #: The value of ``managedBy`` that leaves the object to MultiKueue.
 MULTIKUEUE: Final = "kueue.x-k8s.io/multikueue"
 
@@ -40,9 +39,9 @@ def immutable(name: str) -> Rule:
 MANAGED_BY_RULES: Final = (
     immutable("managedBy"),
     Rule(
-        f"self in ['{KUBERAY_OPERATOR}', '{MULTIKUEUE}']",
-        f"managedBy must be '{KUBERAY_OPERATOR}' or '{MULTIKUEUE}'",
-        lambda new, _: new in (KUBERAY_OPERATOR, MULTIKUEUE),
+        f"self in ['{CONTROLLER}', '{MULTIKUEUE}']",
+        f"managedBy must be '{CONTROLLER}' or '{MULTIKUEUE}'",
+        lambda new, _: new in (CONTROLLER, MULTIKUEUE),
     ),
 )
 
@@ -51,7 +50,7 @@ def managed_by() -> Text:
     """The field ``managedBy``, the same in three kinds."""
     return Text(
         "managedBy",
-        f"Which controller takes care of the object: {KUBERAY_OPERATOR} (also when unset) or {MULTIKUEUE}. "
+        f"Which controller takes care of the object: {CONTROLLER} (also when unset) or {MULTIKUEUE}. "
         "An object left to another controller is not touched.",
         rules=MANAGED_BY_RULES,
     )
