@@ -10,10 +10,10 @@ The schema of a kind is compiled once, field by field as objects need them.
 
 from __future__ import annotations
 
-import difflib
+import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -22,8 +22,9 @@ from kuberay_op.api.fields import QUANTITY_PATTERN
 from kuberay_op.api.formats import is_date_time
 from kuberay_op.api.meta import GROUP, CustomResource, Metadata
 from kuberay_op.api.metadata import metadata_problems
-from kuberay_op.api.problems import Path, Problem
-from kuberay_op.api.view import UNSET, Json, Rule, walk
+from kuberay_op.api.problems import Path, Problem, one_of, show
+from kuberay_op.api.view import UNSET, Json, Rule, View, walk
+from kuberay_op.hints import nearest
 
 INT32: Final = 2**31
 INT64: Final = 2**63
@@ -53,7 +54,8 @@ class Found:
     def wrong_type(self, path: Path, wanted: str, value: object, *, secret: bool = False) -> None:
         """A value of the wrong type. Text could be a secret, so numbers in its place are not repeated."""
         shown = isinstance(value, str | int | float | bool) and not secret
-        given = f"the {_type_of(value)} {value!r}" if shown else f"a {_type_of(value)}"
+        given = f"the {_type_of(value)} {show(value)}" if shown else f"a {_type_of(value)}"
+        given = "null" if value is None else given
         problem = Problem(path, f"must be {wanted}, not {given}", value if shown else None)
         self.problems.append(problem)
         if _has_fields(value):
@@ -85,6 +87,18 @@ def schema_problems(obj: Json, *, old: Json | None = None) -> list[Problem]:
     return found.problems
 
 
+def view_problems(view: type[View], value: Any) -> list[Problem]:
+    """Mistakes in the structure of any dict that a view describes, such as the manifest of a plugin."""
+    found = Found()
+    _compiled_view(view)(value, (), found, UNSET)
+    return found.problems
+
+
+@cache
+def _compiled_view(view: type[View]) -> Check:
+    return _compile(view.schema(), {})
+
+
 def _check_metadata(metadata: Any, found: Found) -> None:
     if isinstance(metadata, dict):
         # Bookkeeping of the server, never written by hand.
@@ -103,29 +117,29 @@ def _view_of(obj: Json, found: Found) -> type[CustomResource] | None:
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
     known = sorted({view.VERSION for views in VERSIONS.values() for view in views})
     if not isinstance(kind, str) or kind not in VERSIONS:
-        found.add(("kind",), f"must be {_choices(list(VERSIONS))}{_not(kind)}", kind)
+        found.add(("kind",), f"must be {one_of(VERSIONS)}{_not(kind)}", kind)
         return None
     view = view_of(api_version, kind) if isinstance(api_version, str) else None
     if view is None:
         served = [f"{GROUP}/{version}" for version in known if view_of(f"{GROUP}/{version}", kind)]
-        found.add(("apiVersion",), f"must be {_choices(served)} for {kind}{_not(api_version)}", api_version)
+        found.add(("apiVersion",), f"must be {one_of(served)} for {kind}{_not(api_version)}", api_version)
     return view
 
 
 @cache
 def _compiled(view: type[CustomResource]) -> Check:
-    rules = {rule.expression: rule for _, field in walk(view) for rule in field.rules}
-    for _, field in walk(view):
-        children = field.children()
-        if children is not None:
-            rules.update((rule.expression, rule) for rule in children.rules)
-    return _compile(schema_of(view), rules)
+    fields = [field for _, field in walk(view)]
+    views = [view, *(field.children() for field in fields)]
+    rules = [rule for source in (*fields, *views) if source is not None for rule in source.rules]
+    return _compile(schema_of(view), {rule.expression: rule for rule in rules})
 
 
 def _compile(schema: Json, rules: dict[str, Rule]) -> Check:
     """The check of one schema; the fields below it are compiled when an object first has them."""
     if schema.get("x-kubernetes-int-or-string"):
         check = _int_or_string(schema)
+    elif "type" not in schema:
+        return lambda value, path, found, old: None  # anything goes
     else:
         check = _BY_TYPE[schema["type"]](schema, rules)
     here = [rules[entry["rule"]] for entry in schema.get("x-kubernetes-validations", ())]
@@ -207,16 +221,16 @@ def _array(schema: Json, rules: dict[str, Rule]) -> Check:
 
 def _check_unique(value: Sequence[Any], path: Path, found: Found, defaults: Json) -> None:
     """Entries of a list map must differ in their keys, after defaults."""
-    seen: set[tuple[str, ...]] = set()
+    seen: set[str] = set()
     for index, entry in enumerate(value):
         if not isinstance(entry, dict):
             continue  # a wrong type, which has been noted
         parts = {
             name: default if entry.get(name) is None else entry[name] for name, default in defaults.items()
         }
-        key = tuple(repr(part) for part in parts.values())
+        key = json.dumps([_whole(part) or part for part in parts.values()], sort_keys=True, default=repr)
         if key in seen:
-            shown = ", ".join(f"{name} {part!r}" for name, part in parts.items() if part is not None)
+            shown = ", ".join(f"{name} {show(part)}" for name, part in parts.items() if part is not None)
             found.add((*path, index), f"is there twice: {shown or 'an entry without ' + ', '.join(parts)}")
         seen.add(key)
 
@@ -237,15 +251,15 @@ def _string(schema: Json, _: dict[str, Rule]) -> Check:
         elif plain:
             pass
         elif choices and value not in choices:
-            found.add(path, f"must be {_choices(choices)}, not {value!r}{_nearest(value, choices)}", value)
+            found.add(path, f"must be {one_of(choices)}, not {show(value)}{_nearest(value, choices)}", value)
         elif len(value) > longest:
             found.add(path, f"must have at most {longest} characters, not {len(value)}")
         elif len(value) < shortest:
             found.add(path, f"must have at least {shortest} character{'s' if shortest > 1 else ''}", value)
         elif matches and not matches(value):
-            found.add(path, f"must match {schema['pattern']}, not {value!r}", value)
+            found.add(path, f"must match {schema['pattern']}, not {show(value)}", value)
         elif moment and not is_date_time(value):
-            found.add(path, f"must be a time such as 2026-01-31T12:00:00Z, not {value!r}", value)
+            found.add(path, f"must be a time such as 2026-01-31T12:00:00Z, not {show(value)}", value)
 
     return check
 
@@ -259,7 +273,7 @@ def _int_or_string(schema: Json) -> Check:
     def check(value: Any, path: Path, found: Found, old: Any) -> None:
         if isinstance(value, str):
             if matches and not matches(value):
-                found.add(path, f"must be {wanted}, not {value!r}", value)
+                found.add(path, f"must be {wanted}, not {show(value)}", value)
         elif _whole(value) is None:
             hint = "; put it in quotes" if quantity and isinstance(value, float) else ""
             found.wrong_type(path, f"{wanted}{hint}", value)
@@ -337,7 +351,6 @@ def _has_fields(value: object) -> bool:
 
 def _type_of(value: object) -> str:
     names = (
-        (type(None), "null"),
         (bool, "flag"),
         (int | float, "number"),
         (str, "string"),
@@ -347,15 +360,10 @@ def _type_of(value: object) -> str:
     return next((name for kind, name in names if isinstance(value, kind)), type(value).__name__)
 
 
-def _choices(choices: list[str]) -> str:
-    quoted = [repr(choice) for choice in choices]
-    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
-
-
 def _not(value: object) -> str:
-    return f", not {value!r}" if isinstance(value, str) else ""
+    return f", not {show(value)}" if isinstance(value, str) else ""
 
 
-def _nearest(name: str, known: Any) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+def _nearest(name: str, known: Iterable[str]) -> str:
+    near = nearest(name, known)
+    return f"; did you mean {near!r}?" if near else ""

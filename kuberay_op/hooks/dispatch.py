@@ -236,7 +236,9 @@ def _implementations(
 ) -> Iterator[Implementation]:
     # pluggy calls the last of this list first; we register in reverse, so the list reversed is our order.
     for implementation in reversed(getattr(manager.hook, hook).get_hookimpls()):
-        name = implementation.plugin_name
+        name = implementation.plugin_name.partition(":")[0]  # YAML and Python of one plugin are one
+        if hook not in getattr(implementation.plugin, "kuberay_hooks", FAMILIES):
+            continue  # a YAML plugin has a method for every hook, and says which ones it uses
         yield Implementation(
             plugin=name,
             hook=hook,

@@ -8,6 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Literal
 
+from kuberay_op.api.quantity import Quantity
 from kuberay_op.hooks.patches import Manifest
 from kuberay_op.hooks.verdicts import Ruling
 
@@ -87,6 +88,15 @@ class Gang:
     def count(self) -> int:
         """Pods in the gang."""
         return sum(member.count for member in self.members)
+
+    @property
+    def requests(self) -> dict[str, str]:
+        """Resource requests of all its Pods together."""
+        totals: dict[str, Quantity] = {}
+        for member in self.members:
+            for name, amount in member.requests.items():
+                totals[name] = totals.get(name, Quantity()) + Quantity.parse(amount) * member.count
+        return {name: str(total) for name, total in totals.items()}
 
 
 @dataclass(frozen=True, slots=True)

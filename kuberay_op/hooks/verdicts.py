@@ -5,20 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kuberay_op.hooks.patches import Manifest
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Go on. ``changed`` says whether the plugin did something on the way."""
+    """Go on. ``changed`` says whether the plugin did something; a ``reason`` is told in an event."""
 
     changed: bool = False
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Not yet: ask again after ``seconds``. The reason becomes a condition and an event."""
+    """Not yet: ask again after ``seconds``, or when a child changes. The reason becomes a condition.
+
+    ``objects`` are children that the core must make first, such as the Job that cleans up: a plugin that
+    waits for an object needs no client of its own.
+    """
 
     reason: str
     seconds: float = 10.0
+    objects: tuple[Manifest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

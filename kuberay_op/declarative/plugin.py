@@ -1,0 +1,252 @@
+"""A YAML plugin as an object with hook implementations: the manifest, compiled and ready to be asked.
+
+What each section of the manifest does:
+
+=============  ==========================================================================================
+values         evaluated before each of the others, in order; later steps see the names they set
+checks         ``kuberay_validate``
+patches        ``kuberay_patch_pod`` and ``kuberay_patch_object``; for a batch scheduler, Pods go through
+               ``kuberay_schedule_child``, so that only the chosen scheduler touches them
+objects        ``kuberay_extra_objects``; for a batch scheduler ``kuberay_gang_objects``, with ``gang``
+finalizers     ``kuberay_finalizers`` and ``kuberay_finalize``
+=============  ==========================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from kuberay_op.api.problems import Problem
+from kuberay_op.declarative.manifest import PluginManifest
+from kuberay_op.declarative.steps import CompiledStep, Subject
+from kuberay_op.declarative.template import Template
+from kuberay_op.features import FeatureGate, Stage
+from kuberay_op.hooks.patches import JsonPatch, Manifest, Merge, Patch
+from kuberay_op.hooks.scope import Gang, Group, PolicyRule, Scope, Watch
+from kuberay_op.hooks.specs import Options, hookimpl
+from kuberay_op.hooks.verdicts import Done, Verdict, Wait
+
+#: Names that steps may use besides those they set themselves.
+VARIABLES: Final[dict[str, str]] = {
+    "owner": "the custom resource",
+    "object": "the object to be patched",
+    "group": "its group: name, role, spec",
+    "gang": "for a batch scheduler: name, count, requests, members",
+    "options": "the plugin's options",
+    "item": "the current item of a loop",
+}
+
+#: Conditions of a Job that mean it is over.
+_FINISHED: Final = ("Complete", "Failed", "FailureTarget")
+
+
+class DeclarativePlugin:
+    """Hook implementations made from a manifest. Raises when an expression or template is not valid."""
+
+    #: Expressions end by construction, so the dispatcher needs no thread to guard against this plugin.
+    kuberay_bounded: Final = True
+
+    def __init__(self, manifest: PluginManifest) -> None:
+        self.manifest = manifest
+        self.schedules = bool(manifest.provides.batch_scheduler)
+        self._values = [CompiledStep(step, makes=step.set) for step in manifest.values]
+        self._checks = [
+            (CompiledStep(check), check, Template(check.fail or check.warn)) for check in manifest.checks
+        ]
+        self._patches = [
+            (
+                CompiledStep(step, loop=step.loop, makes=_patch_source(step.merge, step.json_patch)),
+                step.merge is None,
+            )
+            for step in manifest.patches
+        ]
+        self._objects = [CompiledStep(step, loop=step.loop, makes=step.template) for step in manifest.objects]
+        self._finalizers = [(CompiledStep(step, makes=step.job), step) for step in manifest.finalizers]
+
+    @property
+    def kuberay_hooks(self) -> frozenset[str]:
+        """The hooks that the manifest has something for; the dispatcher skips the others."""
+        found = {"kuberay_feature_gates", "kuberay_rbac_rules", "kuberay_watches", "kuberay_scheduler_names"}
+        if self._patches:
+            found |= {"kuberay_patch_object"}
+            found |= {"kuberay_schedule_child" if self.schedules else "kuberay_patch_pod"}
+        if self._objects:
+            found |= {"kuberay_gang_objects" if self.schedules else "kuberay_extra_objects"}
+        if self._checks:
+            found |= {"kuberay_validate"}
+        if self._finalizers:
+            found |= {"kuberay_finalizers", "kuberay_finalize"}
+        return frozenset(found)
+
+    def unknown_names(self) -> set[str]:
+        """Variables that a step reads and nobody sets."""
+        known = set(VARIABLES)
+        unknown: set[str] = set()
+        for step in self._values:
+            unknown |= step.names - known
+        for value in self.manifest.values:
+            known |= set(value.set or ())
+        steps = [*self._objects, *(s for s, *_ in self._checks), *(s for s, *_ in self._patches)]
+        steps += [step for step, _ in self._finalizers]
+        for step in steps:
+            unknown |= step.names - known
+        return unknown
+
+    # -- registration ----------------------------------------------------------------------------------------
+
+    @hookimpl
+    def kuberay_feature_gates(self) -> Iterable[FeatureGate]:
+        """The gate of the manifest."""
+        gate = self.manifest.feature_gate
+        if not gate:
+            return []
+        stage = Stage(gate.stage or Stage.ALPHA.value)
+        return [FeatureGate(gate.name, stage, gate.since, gate.default, gate.description)]
+
+    @hookimpl
+    def kuberay_rbac_rules(self) -> Iterable[PolicyRule]:
+        """The ``rbac`` section."""
+        return [
+            PolicyRule(tuple(r.api_groups), tuple(r.resources), tuple(r.verbs), tuple(r.resource_names))
+            for r in self.manifest.rbac
+        ]
+
+    @hookimpl
+    def kuberay_watches(self) -> Iterable[Watch]:
+        """The ``watches`` section."""
+        return [Watch(w.api_version, w.kind, w.plural, optional=w.optional) for w in self.manifest.watches]
+
+    @hookimpl
+    def kuberay_scheduler_names(self) -> Iterable[str]:
+        """The batch scheduler it provides."""
+        return [self.manifest.provides.batch_scheduler] if self.schedules else []
+
+    # -- building --------------------------------------------------------------------------------------------
+
+    @hookimpl
+    def kuberay_patch_pod(
+        self, scope: Scope, group: Group, pod: Manifest, options: Options
+    ) -> Sequence[Patch] | None:
+        """The ``patches`` section, for Pods."""
+        return self._patch(scope, pod, options, group)
+
+    @hookimpl
+    def kuberay_schedule_child(
+        self, scope: Scope, child: Manifest, group: Group, options: Options
+    ) -> Sequence[Patch] | None:
+        """The ``patches`` section, for Pods, when this plugin is the batch scheduler."""
+        return self._patch(scope, child, options, group)
+
+    @hookimpl
+    def kuberay_patch_object(self, scope: Scope, obj: Manifest, options: Options) -> Sequence[Patch] | None:
+        """The ``patches`` section, for other objects."""
+        return self._patch(scope, obj, options, None)
+
+    @hookimpl
+    def kuberay_extra_objects(self, scope: Scope, options: Options) -> Iterable[Manifest]:
+        """The ``objects`` section."""
+        return self._make_objects(scope, options, {})
+
+    @hookimpl
+    def kuberay_gang_objects(self, scope: Scope, gang: Gang, options: Options) -> Iterable[Manifest]:
+        """The ``objects`` section, when this plugin is the batch scheduler."""
+        members = [
+            {"group": m.group.name, "role": m.group.role, "count": m.count, "requests": dict(m.requests)}
+            for m in gang.members
+        ]
+        bound = {"name": gang.name, "count": gang.count, "requests": gang.requests, "members": members}
+        return self._make_objects(scope, options, {"gang": bound})
+
+    # -- admission -------------------------------------------------------------------------------------------
+
+    @hookimpl
+    def kuberay_validate(self, obj: Manifest, options: Options) -> Iterable[Problem]:
+        """The ``checks`` section."""
+        subject = Subject(owner=obj)
+        variables = self._variables(subject, options)
+        problems = []
+        for step, check, text in self._checks:
+            if step.applies(subject, variables):
+                path = tuple(check.field.split(".")) if check.field else ()
+                severity = "error" if check.fail else "warning"
+                rule = f"plugin.{self.manifest.name}"
+                problems.append(Problem(path, str(text(variables)), severity=severity, rule=rule))  # type: ignore[arg-type]  # one of the two
+        return problems
+
+    # -- finalization ----------------------------------------------------------------------------------------
+
+    @hookimpl
+    def kuberay_finalizers(self, scope: Scope, options: Options) -> Iterable[str]:
+        """The finalizers whose conditions hold."""
+        subject = Subject(owner=scope.owner)
+        variables = self._variables(subject, options)
+        return [step.name for step, _ in self._finalizers if step.applies(subject, variables)]
+
+    @hookimpl
+    def kuberay_finalize(self, scope: Scope, finalizer: str, options: Options) -> Verdict | None:
+        """Make the Job, wait for its end, and give up at the deadline: the owner always goes."""
+        for step, declared in self._finalizers:
+            if step.name == finalizer:
+                return self._finalize(scope, step, declared.deadline_seconds or 300, options)
+        return None
+
+    def _finalize(self, scope: Scope, step: CompiledStep, deadline: int, options: Options) -> Verdict:
+        subject = Subject(owner=scope.owner)
+        made = list(step.results(subject, self._variables(subject, options)))
+        if not made:
+            return Done(reason="nothing to clean up")
+        waited = _seconds_since_deletion(scope)
+        if waited >= deadline:
+            return Done(reason=f"gave up cleaning up after {waited:.0f} s")
+        name = made[0].get("metadata", {}).get("name")
+        for job in scope.children.get("Job", ()):
+            if job.get("metadata", {}).get("name") == name and (ended := _ended(job)):
+                return Done(changed=True, reason=f"Job {name} ended: {ended}")
+        return Wait(f"waiting for Job {name} to clean up", min(10.0, deadline - waited), tuple(made))
+
+    # -- how -------------------------------------------------------------------------------------------------
+
+    def _variables(self, subject: Subject, options: Options, **more: Any) -> dict[str, Any]:
+        variables: dict[str, Any] = {
+            "owner": subject.owner, "object": subject.object, "options": options, **more,
+        }  # fmt: skip
+        for step in self._values:
+            for names in step.results(subject, variables):
+                variables.update(names)
+        return variables
+
+    def _patch(
+        self, scope: Scope, obj: Manifest, options: Options, group: Group | None
+    ) -> Sequence[Patch] | None:
+        subject = Subject(scope.owner, obj, group.role if group else "")
+        bound = {"name": group.name, "role": group.role, "spec": group.spec} if group else None
+        variables = self._variables(subject, options, group=bound)
+        return list(self._patched(subject, variables))
+
+    def _patched(self, subject: Subject, variables: Mapping[str, Any]) -> Iterator[Patch]:
+        for step, is_json_patch in self._patches:
+            for made in step.results(subject, variables):
+                yield JsonPatch(made, step.name) if is_json_patch else Merge(made, step.name)
+
+    def _make_objects(self, scope: Scope, options: Options, more: Mapping[str, Any]) -> list[Manifest]:
+        subject = Subject(owner=scope.owner)
+        variables = self._variables(subject, options, **more)
+        return [made for step in self._objects for made in step.results(subject, variables)]
+
+
+def _patch_source(merge: Any, json_patch: Any) -> Any:
+    return merge if merge is not None else json_patch
+
+
+def _seconds_since_deletion(scope: Scope) -> float:
+    stamp = scope.owner.get("metadata", {}).get("deletionTimestamp")
+    return (scope.now - datetime.fromisoformat(stamp)).total_seconds() if stamp else 0.0
+
+
+def _ended(job: Manifest) -> str:
+    for condition in job.get("status", {}).get("conditions", ()):
+        if condition.get("type") in _FINISHED and condition.get("status") == "True":
+            return str(condition["type"])
+    return ""

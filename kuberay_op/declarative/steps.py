@@ -1,0 +1,101 @@
+"""The steps of a declarative plugin, compiled: match, conditions, loops, and what they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kuberay_op import logs
+from kuberay_op.declarative.expr import Expression, Failed, Variables
+from kuberay_op.declarative.manifest import Match, Step
+from kuberay_op.declarative.template import Template
+from kuberay_op.errors import OperatorError
+
+log = logs.get_logger("plugins")
+
+#: Rounds of one loop.
+MOST_ROUNDS: Final = 100
+
+
+class StepFailed(OperatorError):
+    """A step could not be done; names the step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a step is about: the owner and, when there is one, an object and its role."""
+
+    owner: Mapping[str, Any]
+    object: Mapping[str, Any] | None = None
+    role: str = ""
+
+    def matches(self, match: Match) -> bool:
+        """Whether everything that ``match`` names fits."""
+        if match.owner and self.owner.get("kind") not in match.owner:
+            return False
+        if match.object and (self.object is None or self.object.get("kind") not in match.object):
+            return False
+        return not match.role or self.role in match.role
+
+
+class CompiledStep:
+    """A named step with its conditions and, where it has one, its loop."""
+
+    def __init__(self, step: Step, *, loop: str = "", makes: Any = None) -> None:
+        self.name = step.name
+        self._match = step.match
+        self._when = [Expression(text) for text in step.when]
+        self._loop = Expression(loop) if loop else None
+        self._makes = Template(makes)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The variables that its expressions read."""
+        found = set(self._makes.names)
+        for expression in self._when:
+            found |= expression.names
+        if self._loop is not None:
+            found |= self._loop.names
+        return frozenset(found)
+
+    def applies(self, subject: Subject, variables: Variables) -> bool:
+        """Whether it matches and all its conditions hold; a skip is logged with the one that did not."""
+        if not subject.matches(self._match):
+            return False
+        for condition in self._when:
+            try:
+                holds = condition(variables)
+            except Failed as error:
+                raise StepFailed(f"step {self.name!r}: when: {error}") from None
+            if not holds:
+                log.debug("step skipped", step=self.name, condition=condition.text)
+                return False
+        return True
+
+    def results(self, subject: Subject, variables: Variables) -> Iterator[Any]:
+        """What the step makes: once, or once per item of its loop; nothing when it does not apply."""
+        rounds: Sequence[Variables] = [variables]
+        try:
+            if self._loop is not None:
+                if not subject.matches(self._match):
+                    return
+                rounds = [{**variables, "item": item} for item in self._items(variables)]
+            for bound in rounds:
+                if self.applies(subject, bound):
+                    yield self._makes(bound)
+        except Failed as error:
+            raise StepFailed(f"step {self.name!r}: {error}") from None
+
+    def _items(self, variables: Variables) -> Sequence[Any]:
+        assert self._loop is not None  # noqa: S101 (for the type checker; the caller looked)
+        found = self._loop(variables)
+        if found is None:
+            return ()
+        if isinstance(found, Mapping):
+            found = [{"key": key, "value": value} for key, value in found.items()]
+        if not isinstance(found, Sequence) or isinstance(found, str):
+            raise Failed(f"loop: {self._loop.text}: must give a list or a mapping")
+        if len(found) > MOST_ROUNDS:
+            raise Failed(f"loop: {self._loop.text}: {len(found)} rounds; {MOST_ROUNDS} are allowed")
+        return found

@@ -1,0 +1,1 @@
+"""From names in the configuration to plugins that can be asked: discover, choose, load."""

@@ -1,0 +1,89 @@
+"""Makes the chosen plugins ready to be asked: imports what must be, registers, checks."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pluggy
+
+from kuberay_op.declarative.manifest import PluginManifest
+from kuberay_op.declarative.plugin import DeclarativePlugin
+from kuberay_op.errors import Misconfigured, OperatorError
+from kuberay_op.features import Gates
+from kuberay_op.hooks import specs
+from kuberay_op.hooks.dispatch import Dispatcher, Meter
+from kuberay_op.hooks.isolation import Workshop
+from kuberay_op.hooks.typed import Hooks
+from kuberay_op.loader.choose import Chosen, Wanted, choose
+from kuberay_op.loader.discover import discover
+from kuberay_op.loader.options import checked_options
+
+
+@dataclass(frozen=True, slots=True)
+class Plugins:
+    """The plugins of this process: what is on and why, and the hooks to ask them."""
+
+    chosen: Chosen
+    hooks: Hooks
+
+
+def load_plugins(
+    wanted: Wanted,
+    gates: Gates,
+    *,
+    folders: Iterable[Path] = (),
+    meter: Meter | None = None,
+    workshop: Workshop | None = None,
+) -> Plugins:
+    """Discover, choose, import and register. Any mistake raises Misconfigured and names the plugin."""
+    available = discover(folders)
+    chosen = choose(available, lambda name: available[name].manifest(), wanted, gates.enabled)
+    manager = pluggy.PluginManager(specs.PROJECT)
+    manager.add_hookspecs(specs)
+    options: dict[str, Mapping[str, Any]] = {}
+    # pluggy calls the last registered first, so that the first in our order is registered last.
+    for name, manifest in reversed(list(chosen.manifests.items())):
+        options[name] = checked_options(manifest, wanted.options.get(name, {}))
+        register(manager, manifest)
+    dispatcher = Dispatcher(manager, options=options, meter=meter, workshop=workshop)
+    return Plugins(chosen, Hooks(dispatcher, scheduler=chosen.scheduler))
+
+
+def register(manager: pluggy.PluginManager, manifest: PluginManifest) -> None:
+    """Register the YAML of a plugin, and its Python module if it names one."""
+    name = manifest.name
+    try:
+        instance = DeclarativePlugin(manifest)
+    except OperatorError as error:
+        raise Misconfigured(f"plugin {name!r}: {error}") from error
+    unknown = instance.unknown_names()
+    if unknown:
+        raise Misconfigured(f"plugin {name!r}: nobody sets {', '.join(sorted(unknown))}")
+    if manifest.hooks:  # first, and so asked after the YAML
+        try:
+            module = importlib.import_module(manifest.hooks)
+        except Exception as error:
+            raise Misconfigured(f"plugin {name!r}: cannot import {manifest.hooks!r}: {error!r}") from error
+        register_module(manager, module, name)
+    manager.register(instance, name)
+
+
+def register_module(manager: pluggy.PluginManager, module: Any, name: str) -> None:
+    """Register a module or object with hook functions, refusing wrappers and misspelt hooks."""
+    # pluggy wants a name per registration; the dispatcher shows the part before the colon.
+    try:
+        manager.register(module, f"{name}:python")
+        manager.check_pending()
+    except (pluggy.PluginValidationError, ValueError) as error:
+        raise Misconfigured(f"plugin {name!r}: {error}") from error
+    for hook in specs.FAMILIES:
+        for implementation in getattr(manager.hook, hook).get_hookimpls():
+            if implementation.plugin is module and (implementation.wrapper or implementation.hookwrapper):
+                raise Misconfigured(
+                    f"plugin {name!r}: {hook} is a pluggy wrapper; wrappers are not called here, "
+                    "write a plain implementation"
+                )
