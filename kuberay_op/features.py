@@ -9,7 +9,6 @@ of a name given twice the last counts.
 
 from __future__ import annotations
 
-import difflib
 import enum
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from types import MappingProxyType
 from typing import Final
 
 from kuberay_op.errors import Misconfigured
+from kuberay_op.hints import nearest
 
 
 class Stage(enum.Enum):
@@ -223,9 +223,8 @@ class Gates:
 
     def _hint(self, name: str) -> str:
         names = [*self._known, *GROUPS]
-        by_lower = {known.lower(): known for known in names}
-        near = difflib.get_close_matches(name.lower(), by_lower, n=1)
-        return f"; did you mean {by_lower[near[0]]}?" if near else f"; known are {', '.join(sorted(names))}"
+        near = nearest(name, names)
+        return f"; did you mean {near}?" if near else f"; known are {', '.join(sorted(names))}"
 
 
 def _parse(text: str) -> tuple[dict[str, bool], list[str]]:

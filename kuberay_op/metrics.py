@@ -226,6 +226,7 @@ class Metrics:
             GCCollector(registry=self.registry)
         self._requests: dict[tuple[str, str], tuple[Histogram, Histogram, Histogram]] = {}
         self._answers: dict[tuple[str, str, str], Counter] = {}
+        self._waits: dict[tuple[str, str], Histogram] = {}
 
     def _declare(self, family: Family) -> None:
         match family.kind:
@@ -288,7 +289,12 @@ class Metrics:
 
     def rate_limited(self, verb: str, host: str, seconds: float) -> None:
         """Note how long a request waited for the client-side rate limit (0 counts too)."""
-        self.histogram("rest_client_rate_limiter_duration_seconds", verb, host).observe(seconds)
+        waited = self._waits.get((verb, host))
+        if waited is None:
+            waited = self._waits[verb, host] = self.histogram(
+                "rest_client_rate_limiter_duration_seconds", verb, host
+            )
+        waited.observe(seconds)
 
     def retried(self, code: str, verb: str, host: str) -> None:
         """Count a request that is sent once more because of ``code``."""
