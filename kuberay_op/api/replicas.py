@@ -15,8 +15,8 @@ MAX_INT32: Final = 2**31 - 1
 
 
 def hosts(group: WorkerGroupSpec) -> int:
-    """Pods per replica."""
-    return 1 if group.num_of_hosts is None else max(0, group.num_of_hosts)
+    """Pods per replica; less than one makes no sense and counts as one."""
+    return max(1, group.num_of_hosts or 1)
 
 
 def min_replicas(group: WorkerGroupSpec) -> int:

@@ -1,0 +1,90 @@
+"""The rules of a RayCronJob."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from kuberay_op.api.cron import parse_schedule
+from kuberay_op.api.predicates import GateQuery
+from kuberay_op.api.problems import Path, Problem, show
+from kuberay_op.api.raycronjob import RayCronJobSpec
+from kuberay_op.api.validation.rayjob import job_spec
+from kuberay_op.api.validation.rules import Check, Finding, Findings, rule, run
+from kuberay_op.api.validation.subjects import JobSubject
+
+
+@dataclass(frozen=True, slots=True)
+class CronSubject:
+    """The spec of a RayCronJob."""
+
+    spec: RayCronJobSpec
+    gates: GateQuery
+    at: Path = ("spec",)
+
+
+def is_time_zone(name: str) -> bool:
+    """Whether a time zone of that name exists. ``Local`` is the operator's own."""
+    import zoneinfo  # late: only schedules need it
+
+    if name in ("UTC", "Local"):
+        return True
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):  # a bad name, a folder, no such file
+        return False
+    return True
+
+
+@rule("raycronjob.spec.2", "schedule names no time zone; timeZone does.")
+def zone_in_schedule(cron: CronSubject) -> Findings:
+    """The text TZ anywhere in it counts."""
+    if "TZ" in cron.spec.schedule:
+        yield Finding("schedule", "must not hold a time zone (TZ); use timeZone instead", cron.spec.schedule)
+
+
+@rule("raycronjob.spec.3", "schedule is a cron schedule.")
+def schedule(cron: CronSubject) -> Findings:
+    """Five fields, or a descriptor such as @daily."""
+    if "TZ" in cron.spec.schedule:
+        return  # rule 2 has said it
+    try:
+        parse_schedule(cron.spec.schedule)
+    except ValueError as error:
+        text = f"{show(cron.spec.schedule)} is not a cron schedule: {error}"
+        yield Finding("schedule", text, cron.spec.schedule)
+
+
+@rule("raycronjob.spec.4", "timeZone is not empty.")
+def zone_given(cron: CronSubject) -> Findings:
+    """Leave it out for the operator's own."""
+    if cron.spec.is_set("time_zone") and not cron.spec.time_zone:
+        yield Finding("timeZone", "must not be empty; remove it to use the operator's time zone", "")
+
+
+@rule("raycronjob.spec.5", "timeZone is the name of a time zone.")
+def zone_known(cron: CronSubject) -> Findings:
+    """Names as in Europe/Berlin."""
+    zone = cron.spec.time_zone
+    if zone and not is_time_zone(zone):
+        yield Finding("timeZone", f"{show(zone)} is no time zone; write it like Europe/Berlin or UTC", zone)
+
+
+def template(cron: CronSubject) -> Iterator[Problem]:
+    """The rules of a job spec; annotations do not count."""
+    yield from job_spec(JobSubject.of(cron.spec.job_template, {}, cron.gates, (*cron.at, "jobTemplate")))
+
+
+SPEC_RULES: Final[tuple[Check[CronSubject], ...]] = (
+    zone_in_schedule,
+    schedule,
+    zone_given,
+    zone_known,
+    template,
+)
+
+
+def cron_spec(cron: CronSubject) -> Iterator[Problem]:
+    """Every mistake in the spec of a RayCronJob."""
+    yield from run(SPEC_RULES, cron)
