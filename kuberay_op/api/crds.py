@@ -12,6 +12,7 @@ from kuberay_op.api.raycronjob import RayCronJob
 from kuberay_op.api.rayjob import RayJob
 from kuberay_op.api.rayservice import RayService
 from kuberay_op.api.view import Json
+from kuberay_op.hints import nearest
 
 #: The versions of every kind, the stored one first.
 VERSIONS: Final[dict[str, tuple[type[CustomResource], ...]]] = {
@@ -105,9 +106,6 @@ def find_kind(name: str) -> str | None:
 
 def nearest_kind(name: str) -> str:
     """The sentence for a name that :func:`find_kind` does not know."""
-    # Late: only for a mistake.
-    import difflib
-
-    near = difflib.get_close_matches(name.lower(), [kind.lower() for kind in VERSIONS], n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(VERSIONS)}"
+    near = nearest(name, [kind.lower() for kind in VERSIONS])
+    hint = f"did you mean {near!r}?" if near else f"there are {', '.join(VERSIONS)}"
     return f"there is no kind {name!r}; {hint}"

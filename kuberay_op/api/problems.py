@@ -7,6 +7,7 @@ need to see more than one field at a time.
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -19,6 +20,26 @@ Path = tuple[str | int, ...]
 
 #: Keys that read well after a dot; others (``ray.io/cluster``) are put in brackets.
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_\-$]*")
+
+
+_SHORT: Final = reprlib.Repr()
+_SHORT.maxstring = 80
+_SHORT.maxlong = 40
+
+
+def show(value: object) -> str:
+    """A value as a message shows it: as in a manifest, and never longer than a line."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, int) and value.bit_length() > 256:
+        return "a number with too many digits"  # Python refuses to print the very longest
+    return _SHORT.repr(value)
+
+
+def one_of(words: Iterable[str]) -> str:
+    """``A, B or C``."""
+    *most, last = words
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def path_text(path: Iterable[str | int]) -> str:

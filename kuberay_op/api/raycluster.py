@@ -31,16 +31,14 @@ ENV_VAR: Final = "io.k8s.api.core.v1.EnvVar"
 MULTIKUEUE: Final = "kueue.x-k8s.io/multikueue"
 
 
-def immutable(name: str) -> Rule:
-    """Once set, the field keeps its value; adding or removing it is not blocked."""
-    return Rule("self == oldSelf", f"{name} cannot be changed once it is set", lambda new, old: new == old)
-
+#: Once set, the field keeps its value; adding or removing it is not blocked.
+IMMUTABLE: Final = Rule("self == oldSelf", "cannot be changed once it is set", lambda new, old: new == old)
 
 MANAGED_BY_RULES: Final = (
-    immutable("managedBy"),
+    IMMUTABLE,
     Rule(
         f"self in ['{CONTROLLER}', '{MULTIKUEUE}']",
-        f"managedBy must be '{CONTROLLER}' or '{MULTIKUEUE}'",
+        f"must be '{CONTROLLER}' or '{MULTIKUEUE}'",
         lambda new, _: new in (CONTROLLER, MULTIKUEUE),
     ),
 )
@@ -246,7 +244,7 @@ class GcsFaultToleranceOptions(View):
         "backend",
         "Kind of storage; redis when unset.",
         choices=("redis", "rocksdb"),
-        rules=(immutable("backend"),),
+        rules=(IMMUTABLE,),
     )
     redis_address = Text("redisAddress", "Address of Redis: redis:6379 or redis://host:port.")
     redis_username = Nested("redisUsername", "User name for Redis.", RedisCredential)

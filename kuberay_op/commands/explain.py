@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import textwrap
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import click
 from kuberay_op.api.crds import VERSIONS, find_kind, nearest_kind, schema_of
 from kuberay_op.api.meta import GROUP, CustomResource
 from kuberay_op.api.view import Json
+from kuberay_op.hints import nearest
 
 WIDTH: Final = 80
 
@@ -73,8 +73,8 @@ def locate(view: type[CustomResource], steps: list[str]) -> tuple[Json, bool]:
             where = ".".join([view.KIND, *steps[:index]])
             if not properties:
                 raise click.ClickException(f"{where} is of type {type_name(schema)} and has no fields")
-            near = difflib.get_close_matches(step, properties, n=1, cutoff=0.4)
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(sorted(properties))}"
+            near = nearest(step, properties)
+            hint = f"did you mean {near!r}?" if near else f"it has {', '.join(sorted(properties))}"
             raise click.ClickException(f"{where} has no field {step!r}; {hint}")
     return schema, required
 
