@@ -7,13 +7,14 @@ must show before the next decision::
     expectations.created(key, pods, pod)
     ...
     match expectations.check(key):
-        case View.BEHIND: return Result.after(expectations.limit)  # the cache's own event comes sooner
+        case View.BEHIND: return Result.after(expectations.limit)  # news of the object comes sooner
         case View.OVERDUE: observed = <read from the API server>; expectations.forget(key)
         case View.CURRENT: observed = <read from the cache>
 
 An event that never comes delays the controller by the time limit and then costs one read from the server;
-it never freezes it and never makes it decide on old data. Nothing is awaited here and no event is needed:
-the cache itself is asked, so a list after a broken watch counts as well as an event.
+it never freezes it and never makes it decide on old data. No event is needed: the cache itself is asked, so
+a list after a broken watch counts as well. Events only make it quicker: a controller's wiring wakes the owner
+at news of an object it waits for.
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ class Expectations:
     def __init__(self, *, clock: Clock, limit: float = LIMIT) -> None:
         self.limit = limit
         self._clock = clock
-        self._unmet: dict[Key, dict[tuple[int, str], Expectation]] = {}
+        self._unmet: dict[Key, dict[str, Expectation]] = {}
+        self._waiting: dict[str, Key] = {}  # by the UID they wait for
 
     def created(self, owner: Key, cache: Cache, obj: Mapping[str, Any]) -> None:
         """``obj``, as the server returned it, was created for ``owner``."""
@@ -106,8 +108,9 @@ class Expectations:
         unmet = self._unmet.get(owner)
         if not unmet:
             return View.CURRENT
-        for slot in [slot for slot, expectation in unmet.items() if expectation.met()]:
-            del unmet[slot]
+        for uid in [uid for uid, expectation in unmet.items() if expectation.met()]:
+            del unmet[uid]
+            self._waiting.pop(uid, None)
         if not unmet:
             del self._unmet[owner]
             return View.CURRENT
@@ -122,13 +125,19 @@ class Expectations:
         """What the caches have not shown yet, for logs and ``/debug``."""
         return list(self._unmet.get(owner, {}).values())
 
+    def waiting_for(self, obj: Mapping[str, Any]) -> Key | None:
+        """The owner that waits for news of this very object."""
+        return self._waiting.get(obj["metadata"]["uid"])
+
     def forget(self, owner: Key) -> None:
         """Expect nothing any more: the owner is gone, or was read from the server."""
-        self._unmet.pop(owner, None)
+        for uid in self._unmet.pop(owner, {}):
+            self._waiting.pop(uid, None)
 
     def clear(self) -> None:
         """Expect nothing of anybody: somebody else was leader meanwhile."""
         self._unmet.clear()
+        self._waiting.clear()
 
     def __len__(self) -> int:
         """Owners whose view is behind or overdue, as far as was last checked."""
@@ -149,11 +158,11 @@ class Expectations:
             deadline=self._clock.monotonic() + self.limit,
         )
         unmet = self._unmet.setdefault(owner, {})
-        slot = (id(cache), expectation.uid)
-        before = unmet.get(slot)
+        before = unmet.get(expectation.uid)
         if before is not None and before.what == "created" and what == "changed":
             # The change is of an object the cache has never shown: absence still means "not yet".
             expectation = Expectation(
                 "created", cache, expectation.key, expectation.uid, expectation.version, before.deadline
             )
-        unmet[slot] = expectation
+        unmet[expectation.uid] = expectation
+        self._waiting[expectation.uid] = owner

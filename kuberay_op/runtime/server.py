@@ -12,8 +12,10 @@ from aiohttp import web
 
 from kuberay_op.errors import Misconfigured
 from kuberay_op.metrics import Metrics
-from kuberay_op.runtime.address import Address
 from kuberay_op.runtime.health import Check, Health, report
+
+#: Host and port; an empty host means every interface.
+Address = tuple[str, int]
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -56,19 +58,20 @@ async def serving(address: Address, routes: Iterable[web.RouteDef], *, option: s
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=CLOSING)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, address.host or None, address.port)
+        host, port = address
+        site = web.TCPSite(runner, host or None, port)
         try:
             await site.start()
         except OSError as error:
             raise Misconfigured(_why_not(address, option, error)) from error
-        port = runner.addresses[0][1]
-        yield Address(address.host, port)
+        yield host, runner.addresses[0][1]
     finally:
         await runner.cleanup()
 
 
 def _why_not(address: Address, option: str, error: OSError) -> str:
-    where = f"[{address.host}]:{address.port}" if ":" in address.host else f"{address.host}:{address.port}"
+    host, port = address
+    where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     if error.errno == errno.EADDRINUSE:
         return f"{option} is {where!r}, but another program listens there; choose another port, or 0 for none"
     return f"{option} is {where!r}, where we cannot listen: {error.strerror or error}"

@@ -75,6 +75,7 @@ class Wiring:
         """Look at the objects that ``keys`` names when something else appears, changes or goes."""
 
         def changed(_: str, old: FrozenDict | None, new: FrozenDict | None) -> None:
+            self._notice(old, new)
             if old is not None and new is not None and not when(old, new):
                 return
             # Both: an object may have left one owner for another.
@@ -88,6 +89,7 @@ class Wiring:
         """Look at an object of the controller's own kind when it appears, goes or changes in what matters."""
 
         def changed(_: str, old: FrozenDict | None, new: FrozenDict | None) -> None:
+            self._notice(old, new)
             if old is not None and new is not None:
                 if not when(old, new):
                     return
@@ -117,6 +119,14 @@ class Wiring:
     def wake(self, key: Key) -> None:
         """Look at this object for a reason that no cache knows, such as an answer from outside."""
         self._wake(key, Priority.CHANGE)
+
+    def _notice(self, old: FrozenDict | None, new: FrozenDict | None) -> None:
+        """News of an object that somebody waits for is welcome, even where such a change does not matter."""
+        for obj in (old, new):
+            owner = None if obj is None else self.expectations.waiting_for(obj)
+            if owner is not None:
+                self._wake(owner, Priority.CHANGE)
+                return
 
     def _wake(self, key: Key, priority: Priority) -> None:
         if self._awake:

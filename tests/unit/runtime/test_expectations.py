@@ -106,8 +106,11 @@ def test_owners_do_not_wait_for_each_other(expectations: Expectations) -> None:
     expectations.created(OWNER, cache, pod())
     assert expectations.satisfied(Key("ns", "other"))
     assert expectations.owners() == [OWNER]
+    assert expectations.waiting_for(pod()) == OWNER
+    assert expectations.waiting_for(pod(uid="another")) is None
     expectations.clear()
     assert expectations.satisfied(OWNER)
+    assert expectations.waiting_for(pod()) is None
 
 
 @pytest.mark.parametrize(

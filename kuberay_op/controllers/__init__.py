@@ -1,0 +1,1 @@
+"""The controllers, a folder for each kind: observe, decide, act, report."""

@@ -1,0 +1,1 @@
+"""RayCluster: one head Pod for each cluster, and its state in the status."""
