@@ -48,7 +48,7 @@ class Failed(OperatorError):
 class Expression:
     """A compiled expression. Equal to another with the same text."""
 
-    __slots__ = ("_evaluate", "names", "text")
+    __slots__ = ("_evaluate", "names", "options", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -56,6 +56,8 @@ class Expression:
         self._evaluate = compiler.compiled
         #: The variables it reads.
         self.names: frozenset[str] = frozenset(compiler.names)
+        #: The options it reads by name (``options.x``), so that a misspelt one is found when linting.
+        self.options: frozenset[str] = frozenset(compiler.options)
 
     def __call__(self, variables: Variables) -> Any:
         """The value; raises :class:`Failed`."""
@@ -186,6 +188,7 @@ class _Compiler:
         if len(text) > MOST_TEXT:
             raise BadExpression(f"an expression may have {MOST_TEXT} characters, this has {len(text)}")
         self.names: set[str] = set()
+        self.options: set[str] = set()
         self._text = text
         self._nodes = 0
         try:
@@ -223,6 +226,8 @@ class _Compiler:
 
     def _compile_Attribute(self, node: ast.Attribute) -> Evaluate:  # noqa: N802 (named after the node)
         inner, key = self._compile(node.value), node.attr
+        if isinstance(node.value, ast.Name) and node.value.id == "options":
+            self.options.add(key)
         return lambda variables: _look_up(inner(variables), key)
 
     def _compile_Subscript(self, node: ast.Subscript) -> Evaluate:  # noqa: N802 (named after the node)

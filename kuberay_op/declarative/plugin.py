@@ -19,6 +19,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from kuberay_op.api.problems import Problem
+from kuberay_op.declarative.expr import Expression
 from kuberay_op.declarative.manifest import PluginManifest
 from kuberay_op.declarative.steps import CompiledStep, Subject
 from kuberay_op.declarative.template import Template
@@ -80,19 +81,25 @@ class DeclarativePlugin:
             found |= {"kuberay_finalizers", "kuberay_finalize"}
         return frozenset(found)
 
-    def unknown_names(self) -> set[str]:
-        """Variables that a step reads and nobody sets."""
+    def expressions(self) -> list[Expression]:
+        """Every expression of the manifest."""
+        steps = [*self._values, *self._objects, *(step for step, *_ in self._checks)]
+        steps += [step for step, _ in self._patches]
+        steps += [step for step, _ in self._finalizers]
+        texts = [expression for _, _, text in self._checks for expression in text.expressions]
+        return texts + [expression for step in steps for expression in step.expressions]
+
+    def mistakes(self) -> list[str]:
+        """Names that expressions read and nobody sets: misspelt variables and options."""
         known = set(VARIABLES)
-        unknown: set[str] = set()
-        for step in self._values:
-            unknown |= step.names - known
         for value in self.manifest.values:
             known |= set(value.set or ())
-        steps = [*self._objects, *(s for s, *_ in self._checks), *(s for s, *_ in self._patches)]
-        steps += [step for step, _ in self._finalizers]
-        for step in steps:
-            unknown |= step.names - known
-        return unknown
+        found = set()
+        for expression in self.expressions():
+            found |= {f"{expression.text}: nobody sets {name!r}" for name in expression.names - known}
+            missing = expression.options - set(self.manifest.options)
+            found |= {f"{expression.text}: there is no option {name!r}" for name in missing}
+        return sorted(found)
 
     # -- registration ----------------------------------------------------------------------------------------
 

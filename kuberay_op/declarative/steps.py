@@ -50,14 +50,10 @@ class CompiledStep:
         self._makes = Template(makes)
 
     @property
-    def names(self) -> frozenset[str]:
-        """The variables that its expressions read."""
-        found = set(self._makes.names)
-        for expression in self._when:
-            found |= expression.names
-        if self._loop is not None:
-            found |= self._loop.names
-        return frozenset(found)
+    def expressions(self) -> list[Expression]:
+        """Every expression in it."""
+        loop = [] if self._loop is None else [self._loop]
+        return [*self._when, *loop, *self._makes.expressions]
 
     def applies(self, subject: Subject, variables: Variables) -> bool:
         """Whether it matches and all its conditions hold; a skip is logged with the one that did not."""

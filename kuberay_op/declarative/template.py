@@ -24,13 +24,17 @@ Render = Callable[[Variables], Any]
 class Template:
     """A compiled template: call it with variables to get plain dicts, lists and scalars."""
 
-    __slots__ = ("_render", "names")
+    __slots__ = ("_render", "expressions")
 
     def __init__(self, source: Any) -> None:
-        found: set[str] = set()
-        self._render = _compile(source, found)
-        #: The variables it reads.
-        self.names = frozenset(found)
+        #: The expressions in it.
+        self.expressions: list[Expression] = []
+        self._render = _compile(source, self.expressions)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The variables it reads."""
+        return frozenset().union(*(expression.names for expression in self.expressions))
 
     def __call__(self, variables: Variables) -> Any:
         """The result; raises :class:`~kuberay_op.declarative.expr.Failed`."""
@@ -40,7 +44,7 @@ class Template:
         return result
 
 
-def _compile(source: Any, found: set[str]) -> Render:
+def _compile(source: Any, found: list[Expression]) -> Render:
     if isinstance(source, str):
         return _compile_text(source, found)
     if isinstance(source, Mapping):
@@ -54,7 +58,7 @@ def _compile(source: Any, found: set[str]) -> Render:
     return lambda _: source
 
 
-def _compile_text(text: str, found: set[str]) -> Render:
+def _compile_text(text: str, found: list[Expression]) -> Render:
     parts: list[str | Expression] = []
     end = 0
     for match in _MARK.finditer(text):
@@ -63,7 +67,7 @@ def _compile_text(text: str, found: set[str]) -> Render:
             parts.append("$")
         else:
             expression = Expression(match[1])
-            found |= expression.names
+            found.append(expression)
             parts.append(expression)
         end = match.end()
     parts.append(text[end:])

@@ -78,7 +78,7 @@ def choose(
     gate: Callable[[str], bool],
 ) -> Chosen:
     """Decide which plugins are on. Reads the manifests of those, and of all when a scheduler is wanted."""
-    _refuse_unknown("plugin", [*wanted.enabled, *wanted.options], available)
+    refuse_unknown("plugin", [*wanted.enabled, *wanted.options], available)
     reasons = {}
     for name in sorted(available):
         if name in wanted.enabled:
@@ -129,11 +129,12 @@ def _provider(
         package = SCHEDULER_PACKAGES.get(scheduler)
         if package:
             raise Misconfigured(f"the batch scheduler {scheduler!r} is not installed; install {package!r}")
-        _refuse_unknown("batch scheduler", [scheduler], [*by_scheduler, *SCHEDULER_PACKAGES])
+        refuse_unknown("batch scheduler", [scheduler], [*by_scheduler, *SCHEDULER_PACKAGES])
     return providers[0]
 
 
-def _refuse_unknown(what: str, given: Iterable[str], known: Collection[str]) -> None:
+def refuse_unknown(what: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Raise Misconfigured for a name that is not known, with the nearest one and all of them."""
     for name in given:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)

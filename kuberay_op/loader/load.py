@@ -11,6 +11,7 @@ from typing import Any
 import pluggy
 
 from kuberay_op.declarative.manifest import PluginManifest
+from kuberay_op.declarative.options import checked_options
 from kuberay_op.declarative.plugin import DeclarativePlugin
 from kuberay_op.errors import Misconfigured, OperatorError
 from kuberay_op.features import Gates
@@ -20,7 +21,6 @@ from kuberay_op.hooks.isolation import Workshop
 from kuberay_op.hooks.typed import Hooks
 from kuberay_op.loader.choose import Chosen, Wanted, choose
 from kuberay_op.loader.discover import discover
-from kuberay_op.loader.options import checked_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,9 @@ def register(manager: pluggy.PluginManager, manifest: PluginManifest) -> None:
         instance = DeclarativePlugin(manifest)
     except OperatorError as error:
         raise Misconfigured(f"plugin {name!r}: {error}") from error
-    unknown = instance.unknown_names()
-    if unknown:
-        raise Misconfigured(f"plugin {name!r}: nobody sets {', '.join(sorted(unknown))}")
+    mistakes = instance.mistakes()
+    if mistakes:
+        raise Misconfigured(f"plugin {name!r}: {'; '.join(mistakes)}")
     if manifest.hooks:  # first, and so asked after the YAML
         try:
             module = importlib.import_module(manifest.hooks)

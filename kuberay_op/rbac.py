@@ -1,0 +1,49 @@
+"""The operator's role: what the core needs, and what the enabled plugins add.
+
+``kuberay-op rbac`` prints it, and the chart renders the same. Least first: a rule stands here only if the
+code makes that call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from kuberay_op.hooks.scope import PolicyRule
+
+READ: Final = ("get", "list", "watch")
+
+#: What the operator needs whatever is enabled.
+CORE: Final[tuple[PolicyRule, ...]] = (
+    PolicyRule(("ray.io",), ("rayclusters",), READ),
+    PolicyRule(("ray.io",), ("rayclusters/status",), ("patch",)),
+    # Owner references with blockOwnerDeletion need this where that admission plugin is on.
+    PolicyRule(("ray.io",), ("rayclusters/finalizers",), ("update",)),
+    PolicyRule(("",), ("pods",), ("create", "delete", "get", "list", "watch")),
+    PolicyRule(("events.k8s.io",), ("events",), ("create", "patch")),
+)
+
+#: In the operator's own namespace only, for leader election.
+LEADER: Final[tuple[PolicyRule, ...]] = (
+    PolicyRule(("coordination.k8s.io",), ("leases",), ("create", "get", "update")),
+)
+
+
+def cluster_role(name: str, plugin_rules: Iterable[tuple[str, PolicyRule]]) -> dict[str, Any]:
+    """The ClusterRole for the core and these plugins' rules; rules that say the same are joined."""
+    merged: dict[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], set[str]] = {}
+    for rule in [*CORE, *(rule for _, rule in plugin_rules)]:
+        for group in rule.api_groups:
+            for resource in rule.resources:
+                key = ((group,), (resource,), rule.resource_names)
+                merged.setdefault(key, set()).update(rule.verbs)
+    rules = [
+        PolicyRule(group, resource, tuple(sorted(verbs)), names).manifest()
+        for (group, resource, names), verbs in sorted(merged.items())
+    ]
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": name, "labels": {"app.kubernetes.io/name": "kuberay-operator"}},
+        "rules": rules,
+    }
