@@ -39,8 +39,9 @@ def submitter(job: JobSubject) -> Findings:
 
 @warning("warning.entrypoint", "A job that the operator submits has an entrypoint.")
 def entrypoint(job: JobSubject) -> Findings:
-    """Ray refuses a job without one."""
-    if not job.spec.entrypoint.strip() and job.spec.submission_mode != INTERACTIVE_MODE:
+    """Ray refuses a job without one. A submitter of the user's own may know what to run."""
+    named = job.spec.entrypoint.strip() or job.spec.is_set("submitter_pod_template")
+    if not named and job.spec.submission_mode != INTERACTIVE_MODE:
         yield Finding("entrypoint", "is empty: there is nothing to run")
 
 
