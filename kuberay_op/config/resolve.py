@@ -18,7 +18,7 @@ from kuberay_op.config.model import SETTINGS, Config
 from kuberay_op.config.settings import Kind, Setting
 from kuberay_op.config.settle import settle
 from kuberay_op.errors import Misconfigured
-from kuberay_op.features import Gates
+from kuberay_op.features import BOOLEANS, Gates
 
 #: The settings' flags.
 FLAGS: Final = tuple(goflags.Flag(item.flag, item.kind) for item in SETTINGS if item.flag is not None)
@@ -143,7 +143,7 @@ def _leftover(argv: Sequence[str], parsed: goflags.Parsed) -> str:
     first = parsed.rest[0]
     before = argv[len(argv) - len(parsed.rest) - 1] if len(argv) > len(parsed.rest) else ""
     name = before.lstrip("-")
-    if any(flag.name == name and flag.kind is Kind.BOOL for flag in FLAGS):
+    if first in BOOLEANS and any(flag.name == name and flag.kind is Kind.BOOL for flag in FLAGS):
         return (
             f"{first!r} and all arguments after it are ignored; write -{name}={first} to give -{name} a value"
         )
