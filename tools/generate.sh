@@ -2,3 +2,4 @@
 # Writes everything that is made from our own types and declarations.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+.venv/bin/python tools/plugin_docs.py

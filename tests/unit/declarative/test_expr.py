@@ -155,9 +155,9 @@ ATOMS = st.one_of(
 EXPRESSIONS = st.recursive(
     ATOMS,
     lambda inner: st.one_of(
-        st.tuples(
-            inner, st.sampled_from([*"+-*%<>", "//", "**", "==", "in", "and", "or", "is"]), inner
-        ).map(lambda parts: f"({parts[0]} {parts[1]} {parts[2]})"),
+        st.tuples(inner, st.sampled_from([*"+-*%<>", "//", "**", "==", "in", "and", "or", "is"]), inner).map(
+            lambda parts: f"({parts[0]} {parts[1]} {parts[2]})"
+        ),
         st.tuples(inner, NAMES).map(lambda parts: f"{parts[0]}.{parts[1]}"),
         st.tuples(inner, inner).map(lambda parts: f"{parts[0]}[{parts[1]}]"),
         st.tuples(NAMES, st.lists(inner, max_size=3)).map(lambda parts: f"{parts[0]}({', '.join(parts[1])})"),

@@ -11,12 +11,12 @@ import pytest
 import yaml
 
 from kuberay_op.declarative.manifest import API_VERSION, PluginManifest, parse_manifest
+from kuberay_op.declarative.options import checked_options
 from kuberay_op.errors import Misconfigured
 from kuberay_op.features import Gates
 from kuberay_op.loader.choose import Chosen, Wanted, choose
 from kuberay_op.loader.discover import discover
 from kuberay_op.loader.load import load_plugins
-from kuberay_op.declarative.options import checked_options
 
 Make = Callable[..., PluginManifest]
 
@@ -181,7 +181,7 @@ def test_a_broken_expression_names_the_plugin(folder: Callable[..., Path]) -> No
 
 def test_a_variable_that_nobody_sets_is_an_error(folder: Callable[..., Path]) -> None:
     path = folder(manifest("mine", patches=[{"name": "x", "merge": {"a": "${ownr.kind}"}}]))
-    with pytest.raises(Misconfigured, match="ownr.kind: nobody sets 'ownr'"):
+    with pytest.raises(Misconfigured, match=r"ownr\.kind: nobody sets 'ownr'"):
         load_plugins(Wanted(enabled={"mine": True}), Gates.default(), folders=[path])
 
 
