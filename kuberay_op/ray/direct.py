@@ -8,10 +8,12 @@ httpx understands.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, Self
 
+import httpcore  # noqa: F401 - httpx imports it when first used, which would hold the event loop up
 import httpx
 
 from kuberay_op.ray.answers import Response
@@ -27,13 +29,20 @@ class HttpxTransport:
     """One pool of connections for all clusters; close it with ``aclose`` or ``async with``.
 
     ``proxy`` sends everything through an HTTP proxy: ``http://127.0.0.1:8265`` of a fake Ray that plays many
-    clusters. ``transport`` replaces the network itself, in tests.
+    clusters. ``transport`` replaces the network itself, in tests. ``tls`` is only for addresses with
+    ``https://``, which we never make ourselves: Ray's dashboard speaks plain HTTP.
     """
 
     def __init__(
-        self, *, proxy: str | None = None, transport: httpx.AsyncBaseTransport | None = None
+        self,
+        *,
+        proxy: str | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._client = httpx.AsyncClient(
+            # Left alone, httpx reads all certificates of the world, which holds the event loop up.
+            verify=tls or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
             transport=transport,
             proxy=proxy,
             trust_env=False,

@@ -145,8 +145,9 @@ class Poller(Generic[K, T]):
         self._rng = rng
         self._pace = pace or Pace()
         self._patience = patience
-        self._quick = asyncio.Semaphore(concurrency)
-        self._slow = asyncio.Semaphore(max(1, concurrency // 4))
+        slow = max(1, concurrency // 4)
+        self._quick = asyncio.Semaphore(max(1, concurrency - slow))
+        self._slow = asyncio.Semaphore(slow)
         self._watches: dict[K, _Watch[T]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         #: Held by a key's task while it lives; a successor waits until the predecessor has tidied up.

@@ -15,7 +15,7 @@ from kuberay_op.testing.controlplane import ControlPlane
 from kuberay_op.testing.golden import Golden
 
 #: Each module of the kit that brings fixtures of its own.
-pytest_plugins = ("kuberay_op.testing.loop_guard",)
+pytest_plugins = ("kuberay_op.testing.loop_guard", "kuberay_op.testing.ray_fixtures")
 
 RUN: Final = pytest.StashKey[str]()
 RUN_KEY: Final = "kuberay_op_run"
