@@ -17,9 +17,6 @@ from typing import Final
 #: Strikes remembered by a plan; older ones are forgotten so that a day of faults costs no memory.
 LOG_LENGTH: Final = 10_000
 
-#: A fault that ends a stream comes at one of its first events, so that short streams meet it as well.
-LATEST_EVENT: Final = 30
-
 
 class Fault(StrEnum):
     """Everything the proxy can do to a call."""
@@ -43,7 +40,7 @@ class Fault(StrEnum):
     DELAY = "delay"  # the stream pauses before an event; the order stays as it was
 
 
-#: Faults that end a watch in the middle.
+#: Faults that end a watch in the middle. They may come at any event.
 STREAM_ENDS: Final = frozenset({Fault.GONE_EVENT, Fault.SILENCE, Fault.CUT_EVENT, Fault.TRUNCATE_EVENT})
 
 #: Faults that meet single events of a watch, which then goes on.
@@ -54,7 +51,7 @@ _ANY_CALL: Final = frozenset(
 )
 _WHOLE_ANSWER: Final = frozenset({Fault.RESET_AFTER, Fault.RESET_BODY, Fault.TRUNCATE})
 
-#: A bad day: of ten calls about three fail, of ten watches about five break.
+#: A bad day: of ten calls about three fail, and a watch breaks after some ninety events.
 BAD_DAY: Final[Mapping[Fault, float]] = {
     Fault.RESET_BEFORE: 0.04,
     Fault.RESET_AFTER: 0.04,
@@ -67,10 +64,10 @@ BAD_DAY: Final[Mapping[Fault, float]] = {
     Fault.INTERNAL: 0.03,
     Fault.UNAVAILABLE: 0.03,
     Fault.GONE: 0.05,
-    Fault.GONE_EVENT: 0.1,
-    Fault.SILENCE: 0.06,
-    Fault.CUT_EVENT: 0.1,
-    Fault.TRUNCATE_EVENT: 0.1,
+    Fault.GONE_EVENT: 0.003,
+    Fault.SILENCE: 0.002,
+    Fault.CUT_EVENT: 0.003,
+    Fault.TRUNCATE_EVENT: 0.003,
     Fault.DUPLICATE: 0.05,
     Fault.DELAY: 0.01,
 }
@@ -89,9 +86,9 @@ class Call:
 
     @property
     def faults(self) -> frozenset[Fault]:
-        """The faults that a real server or network could show on this call."""
+        """The faults that a real server or network could show on this call, before its first event."""
         if self.verb == "watch":
-            return _ANY_CALL | STREAM_ENDS | {Fault.GONE}
+            return _ANY_CALL | {Fault.GONE}
         if self.verb == "list":
             return _ANY_CALL | _WHOLE_ANSWER | ({Fault.GONE} if self.paging else frozenset())
         if self.verb == "get":
@@ -162,7 +159,7 @@ class FaultPlan(Plan):
 
     Args:
         seed: Say it in the failure message; it is all that is needed to meet the same faults again.
-        rates: Probability of each fault per call, or per event for :data:`EVENT_FAULTS`.
+        rates: Probability of each fault per call, or per event for those that strike inside a watch.
     """
 
     def __init__(self, seed: int, rates: Mapping[Fault, float] = BAD_DAY) -> None:
@@ -212,15 +209,10 @@ class _Drawn(Script):
     def __init__(self, plan: FaultPlan, call: Call, number: int, rng: random.Random) -> None:
         self._rates = plan.rates
         self._rng = rng
-        drawn = self._draw(call.faults)
-        self._end = drawn if drawn in STREAM_ENDS else None
-        self._end_event = rng.randrange(LATEST_EVENT)
-        super().__init__(plan, call, number, None if self._end else drawn)
+        super().__init__(plan, call, number, self._draw(call.faults))
 
     def _event_fault(self, event: int) -> Fault | None:
-        if self._end is not None and event >= self._end_event:
-            return self._end
-        return self._draw(EVENT_FAULTS)
+        return self._draw(STREAM_ENDS | EVENT_FAULTS)
 
     def _draw(self, candidates: Iterable[Fault]) -> Fault | None:
         # One throw against the stacked rates: at most one fault, each as likely as its rate says. Sorted,

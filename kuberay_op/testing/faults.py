@@ -33,7 +33,6 @@ from kuberay_op.kube.config import Connection
 from kuberay_op.testing.fault_plan import (
     BAD_DAY,
     EVENT_FAULTS,
-    LATEST_EVENT,
     STREAM_ENDS,
     Call,
     ExactPlan,
@@ -61,6 +60,9 @@ __all__ = [
 
 #: What THROTTLE asks the client to wait. Whole seconds: the header knows no fractions.
 RETRY_AFTER: Final = 1
+
+#: A slow watch recovers after so many events: no client could keep up with a busy one otherwise.
+SLOW_EVENTS: Final = 30
 
 #: Headers that belong to one connection and are not passed on; compression would hide where we cut.
 _HOP_HEADERS: Final = frozenset(
@@ -242,7 +244,7 @@ class FaultProxy:
                 break
             if fault is Fault.DELAY:
                 await asyncio.sleep(self._pause)
-            await self._write(response, line, slowly=slow and number < LATEST_EVENT)
+            await self._write(response, line, slowly=slow and number <= SLOW_EVENTS)
             if fault is Fault.DUPLICATE:
                 await response.write(line)
         await response.write_eof()
