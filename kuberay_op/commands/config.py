@@ -44,7 +44,7 @@ def show(argv: tuple[str, ...]) -> None:
     for warning in resolved.warnings:
         click.echo(f"warning: {warning}", err=True)
     if output == "text":
-        click.echo(_table(resolved))
+        click.echo(table(resolved))
     elif output == "json":
         click.echo(json.dumps(_report(resolved), indent=2))
     else:
@@ -128,7 +128,8 @@ def _report(resolved: Resolved) -> dict[str, Any]:
     }
 
 
-def _table(resolved: Resolved) -> str:
+def table(resolved: Resolved) -> str:
+    """All settings and gates as text, each with its source."""
     settings = [
         (_label(setting), str(resolved.sources[setting.name]), _text(getattr(resolved.config, setting.name)))
         for setting in SETTINGS

@@ -7,7 +7,6 @@ and the reference page are all made from these declarations (``SETTINGS``).
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -280,13 +279,13 @@ class Config:
     zap_log_level: str = setting(
         "info",
         Kind.TEXT,
-        "Level shown from: `debug`, `info`, `error`, `panic` or a number above 0; `debug` with `zap-devel`.",
+        "`debug`, `info`, `warn`, `error`, `panic` or a number above 0; with `zap-devel`, `debug`.",
         flag="zap-log-level",
     )
     zap_stacktrace_level: str = setting(
         "error",
         Kind.TEXT,
-        "Level from which lines carry a stack trace: `info`, `error` or `panic`. `warn` with `zap-devel`.",
+        "Stack traces from this level on: `info`, `warn`, `error`, `panic`; with `zap-devel`, `warn`.",
         flag="zap-stacktrace-level",
     )
     zap_encoder: str = setting(
@@ -333,7 +332,7 @@ class Config:
             file_encoder=self.log_file_encoder,
             level=parse_level(self.zap_log_level),
             stacktrace_level=parse_level(self.zap_stacktrace_level),
-            sampling=not self.zap_devel and parse_level(self.zap_log_level) >= logging.DEBUG,
+            sampling=not self.zap_devel,
         )
 
 

@@ -113,7 +113,7 @@ class LogSettings:
     level: int = logging.INFO
     #: From this level on a line carries a stack trace.
     stacktrace_level: int = logging.ERROR
-    #: Thin out messages that repeat many times a second.
+    #: Thin out messages that repeat many times a second; from verbosity 2 on nothing is.
     sampling: bool = True
 
 

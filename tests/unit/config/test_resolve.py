@@ -402,7 +402,7 @@ def test_a_configuration_cannot_be_changed() -> None:
     [
         ([], logging.INFO, logging.ERROR, True),
         (["--zap-devel"], logging.DEBUG, logging.WARNING, False),
-        (["--zap-log-level=2"], 9, logging.ERROR, False),
+        (["--zap-log-level=2"], 9, logging.ERROR, True),
         (["--zap-log-level=debug"], logging.DEBUG, logging.ERROR, True),
         (["--zap-stacktrace-level=panic"], logging.INFO, logging.CRITICAL, True),
     ],
