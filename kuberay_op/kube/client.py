@@ -36,9 +36,11 @@ log = get_logger("kube.client")
 #: Seconds for a call that names no deadline of its own.
 DEADLINE: Final = 30.0
 
-#: Objects a page, and the bytes above which the next page is made smaller so that decoding stays short.
+#: Objects in the first page and in the largest; in between the size is chosen so that a page has about so
+#: many bytes, because decoding one must not keep others waiting.
+FIRST_PAGE: Final = 50
 PAGE: Final = 500
-PAGE_BYTES: Final = 2 << 20
+PAGE_BYTES: Final = 1 << 20
 
 #: Bookmarks come about once a minute; twice that without a byte means that nobody is there.
 SILENCE: Final = 120.0
@@ -209,12 +211,14 @@ class Client:
     ) -> AsyncGenerator[ListResult]:
         """Read all objects as pages of one consistent list; raises ``Gone`` if that took too long.
 
-        Pages get smaller when objects are large. A limit of zero asks for everything at once.
+        ``limit`` is the most objects in a page; pages of large objects have fewer. A limit of zero asks for
+        everything at once.
         """
         params = selectors(label_selector, field_selector)
+        size = min(limit, FIRST_PAGE)
         while True:
-            if limit:
-                params["limit"] = str(limit)
+            if size:
+                params["limit"] = str(size)
             request = on_collection("GET", "list", resource, namespace, params=params)
             body = await self._send(request, owner, deadline)
             answer = request.decoded(body)
@@ -228,8 +232,7 @@ class Client:
             if not metadata.get("continue"):
                 return
             params["continue"] = metadata["continue"]
-            if len(body) > PAGE_BYTES:
-                limit = max(1, int(limit * PAGE_BYTES / len(body)))
+            size = max(1, min(limit, len(items) * PAGE_BYTES // len(body)))
 
     async def watch(
         self,
