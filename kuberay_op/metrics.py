@@ -43,6 +43,7 @@ LATENCY: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 
 DNS_LATENCY: Final = LATENCY[:-1]
 SIZE: Final = tuple(float(n) for n in (64, 256, 512, *(1024 * 4**power for power in range(8))))
 QUEUE: Final = _exponential(10e-9, 10, 12)
+PLUGIN: Final = (0.00001, 0.0001, 0.001, 0.01, 0.1, 0.5, 1.0)
 RECONCILE: Final = (
     *(0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
     *(1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0),
@@ -202,6 +203,20 @@ FAMILIES: Final = {
             "gauge",
             ("name",),
             "1 while this process holds the lease of that name, else 0.",
+        ),
+        # Plugins
+        Family(
+            "kuberay_op_plugin_calls_total",
+            "counter",
+            ("plugin", "hook", "outcome"),
+            "Calls of plugins' hooks that ended `ok`, in an `error`, or too `late`.",
+        ),
+        Family(
+            "kuberay_op_plugin_call_duration_seconds",
+            "histogram",
+            ("plugin", "hook"),
+            "Seconds that plugins' hooks took.",
+            PLUGIN,
         ),
     )
 }

@@ -1,0 +1,90 @@
+"""The command ``kuberay-op bench``: thin, the work is in one module a suite.
+
+A suite is a module of this package with a function ``run(**options) -> Report``, all options with defaults.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from kuberay_op_bench.report import RESULTS, Report, saved_reports, update_page
+
+#: Every suite, in the order in which ``all`` runs them: quick ones first.
+SUITES: Final = ("validate", "hooks", "engine", "local")
+
+#: Exit code of ``--check`` when a target was missed.
+MISSED: Final = 3
+
+output = click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+results = click.option(
+    "--results",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=RESULTS,
+    show_default="bench/results",
+    help="Folder for the result files.",
+)
+check = click.option("--check", is_flag=True, help=f"Exit with {MISSED} when a target is missed.")
+
+
+def measure(suite: str, results: Path, **options: Any) -> Report:
+    """Run one suite and keep its result."""
+    click.echo(f"measuring: {suite}", err=True)  # stdout is for results
+    report: Report = importlib.import_module(f"kuberay_op_bench.{suite}").run(**options)
+    report.save(results)
+    return report
+
+
+def show(reports: list[Report], output: str, *, check: bool) -> None:
+    """Print the results; end with the exit code they deserve."""
+    for report in reports:
+        click.echo(report.to_json() if output == "json" else f"{report.suite}\n\n{report.text()}\n", nl=False)
+    if check and any(report.missed for report in reports):
+        raise click.exceptions.Exit(MISSED)
+
+
+@click.group()
+def bench() -> None:
+    """Measure kuberay-op on this machine.
+
+    Exit codes: 0 measured; 1 a benchmark could not run; 3 a target was missed (only with --check).
+    """
+
+
+@bench.command()
+@click.option("--pods", default=10_000, show_default=True, help="Pods in the cache.")
+@click.option("--rate", default=2_000, show_default=True, help="Watch events a second.")
+@click.option("--seconds", default=30, show_default=True, help="How long the events last.")
+@click.option("--rounds", default=5, show_default=True, help="Repetitions; the median counts.")
+@click.option("--server", type=click.Choice(["real", "replay"]), default="real", show_default=True)
+@output
+@results
+@check
+def engine(output: str, results: Path, check: bool, **options: Any) -> None:
+    """Measure the cache and the queue: memory, time to sync, events a second.
+
+    With --server replay the list is served by a recording, without a control plane.
+    """
+    show([measure("engine", results, **options)], output, check=check)
+
+
+@bench.command("all")
+@output
+@results
+@check
+def everything(output: str, results: Path, check: bool) -> None:
+    """Run every suite and write the tables of docs/benchmarks.md."""
+    reports = [measure(suite, results) for suite in SUITES]
+    update_page(saved_reports(results))
+    show(reports, output, check=check)
+
+
+@bench.command()
+@results
+def docs(results: Path) -> None:
+    """Write the tables of docs/benchmarks.md from the results on file."""
+    changed = update_page(saved_reports(results))
+    click.echo("docs/benchmarks.md written" if changed else "docs/benchmarks.md is up to date", err=True)
