@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
+#: How often progress is told: often at first, then so that a log of a long build stays readable.
 TICK_SECONDS: Final = 2.0
+LATER_TICK_SECONDS: Final = 10.0
 
 #: Shows one line of progress to the user.
 Say = Callable[[str], None]
@@ -44,7 +46,7 @@ def run(
             command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err
         ) as process:
             try:
-                while not _ended(process):
+                while not _ended(process, time.monotonic() - began):
                     tick(len(_lines(err)), time.monotonic() - began)
             except BaseException:  # Ctrl-C above all: nothing goes on behind our back
                 process.terminate()
@@ -52,9 +54,9 @@ def run(
         return Done(process.returncode, _lines(out), _lines(err))
 
 
-def _ended(process: subprocess.Popen[bytes]) -> bool:
+def _ended(process: subprocess.Popen[bytes], so_far: float) -> bool:
     try:
-        process.wait(timeout=TICK_SECONDS)
+        process.wait(timeout=TICK_SECONDS if so_far < LATER_TICK_SECONDS else LATER_TICK_SECONDS)
     except subprocess.TimeoutExpired:
         return False
     return True
