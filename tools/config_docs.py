@@ -47,6 +47,7 @@ _SECTIONS: Final = {
     "workqueue_": "Queues",
     "rest_client_": "Requests to the API server",
     "leader_election_": "Leadership",
+    "kuberay_op_": "Of our own",
 }
 
 
