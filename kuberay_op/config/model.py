@@ -75,6 +75,27 @@ class Config:
         flag="leader-election-namespace",
         key="leaderElectionNamespace",
     )
+    leader_election_lease_seconds: float = setting(
+        15.0,
+        Kind.FLOAT,
+        "Seconds after which a standby takes over from a silent leader. Not in the reference.",
+        flag="leader-election-lease-seconds",
+        key="leaderElectionLeaseSeconds",
+    )
+    leader_election_renew_seconds: float = setting(
+        10.0,
+        Kind.FLOAT,
+        "Seconds without renewal after which a leader stops working. Not in the reference.",
+        flag="leader-election-renew-seconds",
+        key="leaderElectionRenewSeconds",
+    )
+    leader_election_retry_seconds: float = setting(
+        2.0,
+        Kind.FLOAT,
+        "Seconds between two attempts to get or renew the lease. Not in the reference.",
+        flag="leader-election-retry-seconds",
+        key="leaderElectionRetrySeconds",
+    )
     reconcile_concurrency: int = setting(
         8,
         Kind.INT,

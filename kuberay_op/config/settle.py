@@ -70,6 +70,17 @@ def _rates(draft: Draft) -> None:
         _problem(draft, "burst", "a whole number from 0 on")
 
 
+def _lease(draft: Draft) -> None:
+    lease, renew, retry = (
+        draft.values[f"leader_election_{name}_seconds"] for name in ("lease", "renew", "retry")
+    )
+    if not 0 < retry < renew < lease < math.inf:
+        draft.problems.append(
+            f"leader-election-lease-seconds, -renew-seconds and -retry-seconds are {lease:g}, {renew:g} and "
+            f"{retry:g}; allowed are falling numbers above 0, for example 15, 10 and 2"
+        )
+
+
 def _concurrency(draft: Draft) -> None:
     value = draft.values["reconcile_concurrency"]
     if value < 1:
@@ -153,6 +164,7 @@ def _warning(draft: Draft, name: str, says: str) -> None:
 _RULES: Final[tuple[Callable[[Draft], None], ...]] = (
     _addresses,
     _rates,
+    _lease,
     _concurrency,
     _namespaces,
     _encoders,

@@ -230,6 +230,7 @@ def test_every_variable_of_the_contract_is_read() -> None:
         (["--qps=-1"], "qps", math.inf),
         (["--qps=inf"], "qps", math.inf),
         (["--burst=0"], "burst", 10),
+        (["--leader-election-lease-seconds=60"], "leader_election_lease_seconds", 60.0),
         (["--qps=-1", "--burst=-1"], "burst", -1),
         (["--reconcile-concurrency=0"], "reconcile_concurrency", 8),
         (["--reconcile-concurrency=3"], "reconcile_concurrency", 3),
@@ -280,6 +281,9 @@ def test_special_values(argv: list[str], field: str, value: Any) -> None:
             ["--feature-gates=RayCronjob=true"],
             "--feature-gates: unknown feature gate 'RayCronjob'; did you mean Ray",
         ),
+        (["--leader-election-retry-seconds=11"], "are 15, 10 and 11; allowed are falling numbers above 0"),
+        (["--leader-election-retry-seconds=0"], "are 15, 10 and 0; allowed are falling numbers above 0"),
+        (["--leader-election-lease-seconds=nan"], "are nan, 10 and 2; allowed are falling numbers above 0"),
         (["--brust=1"], "flag provided but not defined: -brust; did you mean -burst?"),
     ],
 )
