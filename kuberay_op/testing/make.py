@@ -165,7 +165,7 @@ def head_env(**variables: str) -> Part:
     return part
 
 
-def workers(replicas: int = 1, group: str = "workers", **fields: Any) -> Part:
+def workers(replicas: int = 1, /, group: str = "workers", **fields: Any) -> Part:
     """Add a worker group; other arguments are its fields by their names in JSON."""
 
     def part(obj: Json) -> None:
