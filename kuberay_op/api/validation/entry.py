@@ -38,9 +38,11 @@ KINDS: Final[Mapping[str, type[CustomResource]]] = {
     "RayCronJob": RayCronJob,
 }
 
-#: How many mistakes one message names, and how long it may be: the API server cuts no event, it refuses it.
+#: How many mistakes one message names.
 _NAMED: Final = 5
-_LENGTH: Final = 900
+#: Bytes of a message, and of an event. The API server refuses an event of more than 1024.
+_MESSAGE: Final = 800
+_NOTE: Final = 1000
 
 PartName = Literal["metadata", "spec", "status"]
 
@@ -81,8 +83,8 @@ class Failure:
     def note(self, namespace: str, name: str) -> str:
         """For an event, which also says which object."""
         if self.kind == "RayCluster":
-            return f"The RayCluster {self.part} is invalid {namespace}/{name}: {self._text}"
-        return f"{namespace}/{name}: {self.message}"
+            return _cut(f"The RayCluster {self.part} is invalid {namespace}/{name}: {self._text}", _NOTE)
+        return _cut(f"{namespace}/{name}: {self.message}", _NOTE)
 
     @property
     def _text(self) -> str:
@@ -90,9 +92,14 @@ class Failure:
         if self.problems[0].path[:2] == ("spec", "jobTemplate"):
             text = f"invalid RayJob template: {text}"
         more = len(self.problems) - _NAMED
-        if len(text) > _LENGTH:
-            text = f"{text[:_LENGTH]}…"
+        text = _cut(text, _MESSAGE)
         return f"{text} (and {more} more)" if more > 0 else text
+
+
+def _cut(text: str, limit: int) -> str:
+    """At most so many bytes of a text, and a sign that it went on."""
+    data = text.encode()
+    return text if len(data) <= limit else f"{data[:limit].decode(errors='ignore')}…"
 
 
 # --- the parts of each kind
