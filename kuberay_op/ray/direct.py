@@ -1,58 +1,46 @@
-"""The transport for Ray that we can reach ourselves: httpx.
+"""The transport for Ray that we can reach ourselves: aiohttp, as for the API server.
 
 In-cluster addresses are never sent through an HTTP proxy from the environment: ``HTTP_PROXY`` is for the
-world outside, and ``NO_PROXY`` with address ranges, which operators' Pods often have, is not something that
-httpx understands.
+world outside.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, Self
 
-import httpcore  # noqa: F401 - httpx imports it when first used, which would hold the event loop up
-import httpx
+import aiohttp
+from yarl import URL
 
 from kuberay_op.ray.answers import Response
 from kuberay_op.ray.errors import Garbled, TimedOut, TooLarge, Unreachable
 
-#: Idle connections kept open, over all clusters, and for how many seconds. Ray keeps them for longer, so
-#: that we never send on a connection that it is just closing.
-KEEP_ALIVE: Final = 64
-KEEP_ALIVE_SECONDS: Final = 5.0
+#: Seconds an idle connection is kept. Ray keeps it for longer, so that we never send on a connection that it
+#: is just closing.
+KEEP_ALIVE: Final = 5.0
 
 
-class HttpxTransport:
-    """One pool of connections for all clusters; close it with ``aclose`` or ``async with``.
+class DirectTransport:
+    """One pool of connections for all clusters; make it in a running event loop, close it when done.
 
     ``proxy`` sends everything through an HTTP proxy: ``http://127.0.0.1:8265`` of a fake Ray that plays many
-    clusters. ``transport`` replaces the network itself, in tests. ``tls`` is only for addresses with
-    ``https://``, which we never make ourselves: Ray's dashboard speaks plain HTTP.
+    clusters.
     """
 
-    def __init__(
-        self,
-        *,
-        proxy: str | None = None,
-        transport: httpx.AsyncBaseTransport | None = None,
-        tls: ssl.SSLContext | None = None,
-    ) -> None:
-        self._client = httpx.AsyncClient(
-            # Left alone, httpx reads all certificates of the world, which holds the event loop up.
-            verify=tls or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
-            transport=transport,
-            proxy=proxy,
-            trust_env=False,
-            follow_redirects=False,
-            timeout=None,  # noqa: S113 - send() has a deadline over the whole exchange, httpx only per step
-            limits=httpx.Limits(
-                max_connections=None,  # bounded per cluster, so that no cluster waits for another
-                max_keepalive_connections=KEEP_ALIVE,
-                keepalive_expiry=KEEP_ALIVE_SECONDS,
+    def __init__(self, *, proxy: str | None = None) -> None:
+        self._proxy = proxy
+        self._http = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=0,  # bounded per cluster, so that no cluster waits for another
+                keepalive_timeout=KEEP_ALIVE,
+                use_dns_cache=False,  # a new head Pod has a new address
             ),
+            timeout=aiohttp.ClientTimeout(total=None),  # send() has a deadline over the whole exchange
+            headers={"Accept-Encoding": "identity"},
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
         )
 
     async def send(
@@ -68,28 +56,26 @@ class HttpxTransport:
         """Send the request and read the answer, in ``within`` seconds and ``max_bytes`` bytes."""
         answering = False
         try:
+            url = URL(target, encoded=True)
             async with (
                 asyncio.timeout(within),
-                self._client.stream(method, target, headers=dict(headers), content=body) as answer,
+                self._http.request(
+                    method, url, headers=headers, data=body, proxy=self._proxy, allow_redirects=False
+                ) as answer,
             ):
                 answering = True
-                return Response(
-                    answer.status_code,
-                    {name.lower(): value for name, value in answer.headers.items()},
-                    await _read(answer, max_bytes),
-                )
-        except (TimeoutError, httpx.TimeoutException):
+                found = {name.lower(): value for name, value in answer.headers.items()}
+                return Response(answer.status, found, await _read(answer, max_bytes))
+        except TimeoutError:
             raise TimedOut(f"no complete answer from {_host(target)} within {within:g} s") from None
-        except httpx.DecodingError:
-            raise Garbled(f"the answer from {_host(target)} cannot be decompressed") from None
-        except (httpx.RequestError, httpx.InvalidURL) as error:
+        except (aiohttp.ClientError, OSError, ValueError) as error:
             if answering:
                 raise Garbled(f"the answer from {_host(target)} ends in the middle") from None
             raise Unreachable(f"no connection to {_host(target)} ({_why(error)})") from None
 
-    async def aclose(self) -> None:
+    async def close(self) -> None:
         """Close all connections."""
-        await self._client.aclose()
+        await self._http.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -97,14 +83,15 @@ class HttpxTransport:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self.aclose()
+        await self.close()
 
 
-async def _read(answer: httpx.Response, max_bytes: int) -> bytes:
+async def _read(answer: aiohttp.ClientResponse, max_bytes: int) -> bytes:
     body = bytearray()
-    async for chunk in answer.aiter_bytes():
+    async for chunk in answer.content.iter_any():
         body += chunk
         if len(body) > max_bytes:
+            answer.close()  # the rest is not worth the time
             raise TooLarge(f"the answer from {answer.url.host} has more than {max_bytes} bytes")
     return bytes(body)
 
@@ -115,4 +102,5 @@ def _host(target: str) -> str:
 
 
 def _why(error: Exception) -> str:
-    return str(error) or type(error).__name__
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    return str(cause) or type(cause).__name__

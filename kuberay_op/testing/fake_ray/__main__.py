@@ -8,7 +8,6 @@ import signal
 import click
 
 from kuberay_op.testing.fake_ray import AppScript, FakeRay, Fault, JobScript
-from kuberay_op.testing.fake_ray.server import DEFAULT
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -43,17 +42,17 @@ def main(
 
     Every host name and every path /clusters/NAME/... is a cluster of its own. POST to /_fake changes them.
     """
+    try:
+        trouble = None if fault is None else Fault.parse(fault)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
     fake = FakeRay(
         auto=True,
         token=token,
         jobs=JobScript(pending=pending, running=running, outcome=outcome),
         apps=AppScript(deploying=deploying),
+        fault=trouble,
     )
-    if fault is not None:
-        try:
-            fake.cluster(DEFAULT).fault = Fault.parse(fault)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from None
     asyncio.run(_play(fake, host, port))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
@@ -82,12 +83,16 @@ class Fault:
     def parse(cls, text: str, *, only: str = "") -> Self:
         """A fault from its short form: ``slow:1.5``."""
         kind, _, value = text.partition(":")
-        if kind not in KINDS or (kind in {"slow", "status"}) != bool(value):
+        try:
+            number = float(value) if kind in {"slow", "status"} else 0.0
+        except ValueError:
+            number = math.nan
+        if kind not in KINDS or math.isnan(number) or (value and not number):
             raise ValueError(
                 f"unknown fault {text!r}; "
                 "choose slow:SECONDS, status:CODE, html, nonsense, truncated, hang or gone"
             )
-        return cls(kind, float(value or 0), only)
+        return cls(kind, number, only)
 
     def hits(self, path: str) -> bool:
         """Does it concern this path?"""

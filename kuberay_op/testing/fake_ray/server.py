@@ -1,4 +1,4 @@
-"""Many fake clusters behind one socket, behind a socket each, or behind httpx without any socket.
+"""Many fake clusters behind one socket, behind a socket each, or without any.
 
 A request is for the cluster
 
@@ -11,18 +11,22 @@ A request is for the cluster
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import re
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from types import TracebackType
 from typing import Any, Final, Self
+from urllib.parse import urlsplit
 
 import httpx
 import orjson
 from aiohttp import web
 
 from kuberay_op.clock import Clock, SystemClock
+from kuberay_op.ray.answers import Response
+from kuberay_op.ray.errors import Garbled, TimedOut, TooLarge, Unreachable
 from kuberay_op.testing.fake_ray.cluster import FakeCluster, Gone, Truncated
 from kuberay_op.testing.fake_ray.http import Fault, Reply, Request, json_reply, text_reply
 from kuberay_op.testing.fake_ray.jobs import JobScript
@@ -41,8 +45,9 @@ CONTROL: Final = "/_fake"
 class FakeRay:
     """Fake clusters by name, and the ways to reach them.
 
-    With ``auto`` a cluster comes into being when somebody asks for it; otherwise unknown names are 404. Use
-    ``async with`` for real sockets; ``transport()`` needs none.
+    With ``auto`` a cluster comes into being when somebody asks for it; otherwise unknown names are 404. Its
+    token, scripts and fault are what a new cluster begins with. Use ``async with`` for real sockets; the
+    transports need none.
     """
 
     def __init__(
@@ -53,12 +58,14 @@ class FakeRay:
         token: str | None = None,
         jobs: JobScript | None = None,
         apps: AppScript | None = None,
+        fault: Fault | None = None,
     ) -> None:
         self.clock = clock or SystemClock()
         self.auto = auto
         self.token = token
         self.job_script = jobs or JobScript()
         self.app_script = apps or AppScript()
+        self.fault = fault
         self.clusters: dict[str, FakeCluster] = {}
         self.port = 0
         self._names: dict[str, str] = {}
@@ -72,11 +79,20 @@ class FakeRay:
             self._names[host] = name
         if name not in self.clusters:
             self.clusters[name] = FakeCluster(
-                name, clock=self.clock, token=self.token, jobs=self.job_script, apps=self.app_script
+                name,
+                clock=self.clock,
+                token=self.token,
+                jobs=self.job_script,
+                apps=self.app_script,
+                fault=self.fault,
             )
         return self.clusters[name]
 
-    def transport(self) -> httpx.MockTransport:
+    def transport(self) -> FakeTransport:
+        """All clusters as a transport of ``kuberay_op.ray.client``, without sockets."""
+        return FakeTransport(self)
+
+    def httpx_transport(self) -> httpx.MockTransport:
         """All clusters as a transport of httpx, without sockets."""
         return httpx.MockTransport(self._mock)
 
@@ -148,7 +164,8 @@ class FakeRay:
             return None, rest
         return self.cluster(name), rest
 
-    async def _reply(self, request: Request, host: str, port: int | None) -> Reply:
+    async def reply(self, request: Request, host: str, port: int | None = None) -> Reply:
+        """The answer of the cluster that a request is for; raises ``Gone`` and ``Truncated``."""
         cluster, path = self.find(request.path, host, port)
         if cluster is None:
             return text_reply(404, "no such fake cluster")
@@ -158,7 +175,7 @@ class FakeRay:
         headers = {name.lower(): value for name, value in request.headers.items()}
         asked = Request(request.method, request.url.raw_path.decode(), headers, request.content)
         try:
-            reply = await self._reply(asked, request.url.host, request.url.port)
+            reply = await self.reply(asked, request.url.host, request.url.port)
         except Gone:
             raise httpx.ConnectError("All connection attempts failed", request=request) from None
         except Truncated as error:
@@ -173,7 +190,7 @@ class FakeRay:
         transport = request.transport
         port = transport.get_extra_info("sockname")[1] if transport is not None else None
         try:
-            return _to_aiohttp(await self._reply(asked, request.url.host or "", port))
+            return _to_aiohttp(await self.reply(asked, request.url.host or "", port))
         except Gone:
             pass
         except Truncated as error:
@@ -227,6 +244,40 @@ class FakeRay:
             cluster.token = change["token"]
         if change.get("restart"):
             cluster.restart()
+
+
+class FakeTransport:
+    """A ``kuberay_op.ray.client.Transport`` that ends in the fake."""
+
+    def __init__(self, fake: FakeRay) -> None:
+        self._fake = fake
+
+    async def send(
+        self,
+        method: str,
+        target: str,
+        *,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        within: float,
+        max_bytes: int,
+    ) -> Response:
+        """Ask the cluster that the target names."""
+        url = urlsplit(target)
+        path = url.path + (f"?{url.query}" if url.query else "")
+        request = Request(method, path, {name.lower(): value for name, value in headers.items()}, body or b"")
+        try:
+            async with asyncio.timeout(within):
+                reply = await self._fake.reply(request, url.hostname or "", url.port)
+        except TimeoutError:
+            raise TimedOut(f"no answer within {within:g} s") from None
+        except Gone:
+            raise Unreachable("no connection") from None
+        except Truncated:
+            raise Garbled("the answer ends in the middle") from None
+        if len(reply.body) > max_bytes:
+            raise TooLarge(f"the answer has more than {max_bytes} bytes")
+        return Response(reply.status, {"content-type": reply.content_type}, reply.body)
 
 
 class _Broken(httpx.AsyncByteStream):

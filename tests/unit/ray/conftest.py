@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 import pytest
-import pytest_asyncio
 
 from kuberay_op.ray.breaker import State
 from kuberay_op.ray.client import Connector, RayClient, Timeouts, TokenSource
-from kuberay_op.ray.direct import HttpxTransport
 from kuberay_op.ray.limits import Gates
 from kuberay_op.ray.urls import direct
 from kuberay_op.testing.clock import FakeClock
@@ -61,13 +59,10 @@ def ray(clock: FakeClock) -> FakeRay:
     return FakeRay(clock=clock)
 
 
-@pytest_asyncio.fixture
-async def connector(
-    ray: FakeRay, clock: FakeClock, gates: Gates, metrics: Recorder
-) -> AsyncIterator[Connector]:
-    async with HttpxTransport(transport=ray.transport()) as transport:
-        timeouts = Timeouts(direct=SOON, proxied=SOON)
-        yield Connector(direct=transport, gates=gates, clock=clock, timeouts=timeouts, metrics=metrics)
+@pytest.fixture
+def connector(ray: FakeRay, clock: FakeClock, gates: Gates, metrics: Recorder) -> Connector:
+    timeouts = Timeouts(direct=SOON, proxied=SOON)
+    return Connector(direct=ray.transport(), gates=gates, clock=clock, timeouts=timeouts, metrics=metrics)
 
 
 @pytest.fixture

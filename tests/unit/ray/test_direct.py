@@ -1,4 +1,4 @@
-"""The httpx transport over real sockets, against a fake that misbehaves."""
+"""The transport over real sockets, against a fake that misbehaves."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 
 from kuberay_op.ray import errors
 from kuberay_op.ray.answers import MAX_BYTES, Response
-from kuberay_op.ray.direct import HttpxTransport
+from kuberay_op.ray.direct import DirectTransport
 from kuberay_op.testing.fake_ray import FakeRay, Fault, JobScript
 
 SOON = 0.3
 
 
-async def get(transport: HttpxTransport, url: str, *, max_bytes: int = MAX_BYTES) -> Response:
+async def get(transport: DirectTransport, url: str, *, max_bytes: int = MAX_BYTES) -> Response:
     return await transport.send("GET", url, headers={}, body=None, within=SOON, max_bytes=max_bytes)
 
 
@@ -25,7 +25,7 @@ async def url(fake_ray: FakeRay) -> str:
 
 
 async def test_an_answer_is_status_headers_and_body(url: str) -> None:
-    async with HttpxTransport() as transport:
+    async with DirectTransport() as transport:
         answer = await get(transport, url)
 
     assert answer.status == 200
@@ -44,7 +44,7 @@ async def test_an_answer_is_status_headers_and_body(url: str) -> None:
 )
 async def test_faults(fake_ray: FakeRay, url: str, fault: str, kind: type[errors.RayError]) -> None:
     fake_ray.cluster("a").fault = Fault.parse(fault)
-    async with HttpxTransport() as transport:
+    async with DirectTransport() as transport:
         with pytest.raises(errors.RayError) as caught:
             await get(transport, url)
 
@@ -54,7 +54,7 @@ async def test_faults(fake_ray: FakeRay, url: str, fault: str, kind: type[errors
 
 
 async def test_nobody_listens_and_then_somebody_does(fake_ray: FakeRay, url: str) -> None:
-    async with HttpxTransport() as transport:
+    async with DirectTransport() as transport:
         assert (await get(transport, url)).status == 200
         await fake_ray.take_down("a")
         for _ in range(2):  # the first may still have a connection
@@ -66,7 +66,7 @@ async def test_nobody_listens_and_then_somebody_does(fake_ray: FakeRay, url: str
 
 async def test_a_peer_that_accepts_and_says_nothing_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        async with HttpxTransport() as transport:
+        async with DirectTransport() as transport:
             with pytest.raises(errors.TimedOut, match=r"within 0\.3 s"):
                 await get(transport, f"http://127.0.0.1:{listener.getsockname()[1]}/")
 
@@ -84,7 +84,7 @@ async def test_a_peer_that_drips_bytes_times_out() -> None:
 
     server = await asyncio.start_server(drip, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    async with server, HttpxTransport() as transport:
+    async with server, DirectTransport() as transport:
         with pytest.raises(errors.TimedOut):
             await get(transport, f"http://127.0.0.1:{port}/")
         await asyncio.sleep(0.2)  # the peer notices that we have gone
@@ -98,13 +98,13 @@ async def test_a_peer_that_speaks_something_else_is_unreachable() -> None:
 
     server = await asyncio.start_server(speak, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    async with server, HttpxTransport() as transport:
+    async with server, DirectTransport() as transport:
         with pytest.raises(errors.Unreachable):
             await get(transport, f"http://127.0.0.1:{port}/")
 
 
 async def test_long_answers_are_not_read_to_the_end(fake_ray: FakeRay, url: str) -> None:
-    async with HttpxTransport() as transport:
+    async with DirectTransport() as transport:
         with pytest.raises(errors.TooLarge, match="more than 10 bytes"):
             await get(transport, url, max_bytes=10)
         assert (await get(transport, url)).status == 200
@@ -114,7 +114,7 @@ async def test_long_answers_are_not_read_to_the_end(fake_ray: FakeRay, url: str)
     "target", ["http://nowhere.invalid/", "http://[/", "ftp://host/", "http://host:99999/"]
 )
 async def test_an_address_that_cannot_be_is_unreachable(target: str) -> None:
-    async with HttpxTransport() as transport:
+    async with DirectTransport() as transport:
         with pytest.raises(errors.RayUnavailable):
             await transport.send("GET", target, headers={}, body=None, within=5, max_bytes=1)
 
@@ -122,14 +122,14 @@ async def test_an_address_that_cannot_be_is_unreachable(target: str) -> None:
 async def test_no_proxy_from_the_environment_is_used(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
-    async with HttpxTransport() as transport:
+    async with DirectTransport() as transport:
         assert (await get(transport, url)).status == 200
 
 
 async def test_one_fake_plays_many_clusters_as_a_proxy() -> None:
     async with (
         FakeRay(auto=True, jobs=JobScript(running=0)) as fake,
-        HttpxTransport(proxy=f"http://127.0.0.1:{fake.port}") as transport,
+        DirectTransport(proxy=f"http://127.0.0.1:{fake.port}") as transport,
     ):
         for name in ("one", "two"):
             await get(transport, f"http://{name}-head-svc.ns.svc.cluster.local:8265/api/version")
@@ -139,12 +139,14 @@ async def test_one_fake_plays_many_clusters_as_a_proxy() -> None:
 
 async def test_hundreds_of_abandoned_requests_leave_no_connection(fake_ray: FakeRay, url: str) -> None:
     fake_ray.cluster("a").fault = Fault.parse("hang")
-    async with HttpxTransport() as transport:
+    async with DirectTransport() as transport:
         for _ in range(5):
             tasks = [asyncio.create_task(get(transport, url)) for _ in range(40)]
             await asyncio.sleep(0.02)
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
-        pool = transport._client._transport._pool  # type: ignore[attr-defined]  # there is no public way to look
-        assert pool.connections == []
+        connector = transport._http.connector
+        assert connector is not None
+        assert not connector._acquired
+        assert not connector._conns

@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from functools import partial
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -70,7 +71,7 @@ class World:
 
 
 async def run(steps: list[tuple[str, object]], answers: list[object], delays: list[float], seed: int) -> None:
-    clock = FakeClock()
+    clock = FakeClock(turns=30)
     world = World(clock, answers, delays)
     told: Counter[str] = Counter()
     rng = random.Random(seed)  # noqa: S311 - jitter, not a secret
@@ -112,9 +113,21 @@ async def run(steps: list[tuple[str, object]], answers: list[object], delays: li
     assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("poll ")]
 
 
-@settings(max_examples=200, deadline=None)
-@given(steps=STEPS, answers=ANSWERS, delays=DELAYS, seed=st.integers(0, 9))
+INTERLEAVING = given(steps=STEPS, answers=ANSWERS, delays=DELAYS, seed=st.integers(0, 9))
+
+
+@settings(max_examples=100, deadline=None)
+@INTERLEAVING
 def test_any_interleaving(
+    steps: list[tuple[str, object]], answers: list[object], delays: list[float], seed: int
+) -> None:
+    asyncio.run(run(steps, answers, delays, seed))
+
+
+@pytest.mark.slow
+@settings(max_examples=5000, deadline=None)
+@INTERLEAVING
+def test_very_many_interleavings(
     steps: list[tuple[str, object]], answers: list[object], delays: list[float], seed: int
 ) -> None:
     asyncio.run(run(steps, answers, delays, seed))
