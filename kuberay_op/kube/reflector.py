@@ -92,7 +92,9 @@ class Reflector:
         if store is not None and trim is not None:
             raise ValueError("give the trim to the Store, or leave the Store to the Reflector")
         self.resource = resource
-        self.store = store or (Store(resource) if trim is None else Store(resource, trim=trim))
+        if store is None:  # not "or": an empty store counts as false
+            store = Store(resource) if trim is None else Store(resource, trim=trim)
+        self.store = store
         self.synced = asyncio.Event()
         self.errors = 0
         self._client = client

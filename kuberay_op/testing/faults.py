@@ -56,6 +56,7 @@ __all__ = [
     "Script",
     "Strike",
     "call_of",
+    "plain_kubeconfig",
 ]
 
 #: What THROTTLE asks the client to wait. Whole seconds: the header knows no fractions.
@@ -89,6 +90,21 @@ _VERBS: Final[Mapping[str, str]] = {
     "PATCH": "patch",
     "DELETE": "delete",
 }
+
+
+def plain_kubeconfig(url: str, path: Path) -> Path:
+    """Write a kubeconfig for a server that asks for no credentials."""
+    name = "plain"
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "clusters": [{"name": name, "cluster": {"server": url}}],
+        "users": [{"name": name, "user": {}}],
+    }
+    path.write_text(yaml.safe_dump(config))
+    return path
 
 
 def call_of(method: str, path: str, query: Mapping[str, str]) -> Call:
@@ -155,16 +171,7 @@ class FaultProxy:
 
     def write_kubeconfig(self, path: Path) -> Path:
         """Write a kubeconfig that leads clients here; it holds no credentials, the proxy has them."""
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "faults",
-            "contexts": [{"name": "faults", "context": {"cluster": "faults", "user": "faults"}}],
-            "clusters": [{"name": "faults", "cluster": {"server": self.url}}],
-            "users": [{"name": "faults", "user": {}}],
-        }
-        path.write_text(yaml.safe_dump(config))
-        return path
+        return plain_kubeconfig(self.url, path)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         call = call_of(request.method, request.path, request.query)

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import orjson
 import pytest
 
+from kuberay_op.clock import SystemClock
+from kuberay_op.kube.cache import Store, label
+from kuberay_op.kube.client import Client
+from kuberay_op.kube.reflector import Reflector
+from kuberay_op.kube.resource import PODS
+from kuberay_op.testing.faults import plain_kubeconfig
 from kuberay_op.testing.replay import Recording, ReplayServer
 
 PATH = "/api/v1/pods"
@@ -83,3 +91,31 @@ async def test_events_wait_for_the_start(recording: Recording, session: aiohttp.
         assert len(await watching) == 40
         async with session.get(server.url + "/-/sent") as answer:
             assert await answer.text() == "40"
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+async def test_a_reflector_fills_the_store_it_was_given(
+    recording: Recording, tmp_path: Path, streaming: bool
+) -> None:
+    store = Store(PODS, indexers={"a": label("a")})
+    done = asyncio.Event()
+
+    def on_change(kind: str, old: Any, new: Any) -> None:
+        if new and new.get("n") == 39:
+            done.set()
+
+    async with (
+        ReplayServer(recording, rate=2000) as server,
+        await Client.connect(plain_kubeconfig(server.url, tmp_path / "kubeconfig")) as client,
+    ):
+        rng = random.Random(1)  # noqa: S311 - jitter
+        reflector = Reflector(
+            client, PODS, store, clock=SystemClock(), rng=rng, streaming=streaming, page=100
+        )
+        reflector.add_handler(on_change)
+        reflecting = asyncio.create_task(reflector.run())
+        await asyncio.wait_for(done.wait(), 20)
+        reflecting.cancel()
+    assert reflector.store is store
+    assert len(store) == 250
+    assert len(store.by_index("a", "b")) == 210  # forty have lost their labels
