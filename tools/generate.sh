@@ -3,3 +3,4 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 .venv/bin/python tools/plugin_docs.py
+.venv/bin/python tools/config_docs.py

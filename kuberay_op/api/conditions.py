@@ -26,6 +26,19 @@ RAYCLUSTER_SUSPENDING: Final = "RayClusterSuspending"
 #: The cluster is suspended: it has no Pods.
 RAYCLUSTER_SUSPENDED: Final = "RayClusterSuspended"
 
+# --- conditions of ours on every kind
+
+#: False while a plugin keeps the operator from going on; the message names the plugin.
+PLUGINS_AGREE: Final = "PluginsAgree"
+#: A plugin raised, answered rubbish or was late.
+PLUGIN_FAILED: Final = "PluginFailed"
+#: A plugin asked to wait.
+PLUGIN_WAITS: Final = "PluginWaits"
+#: A plugin refused the object as it stands.
+PLUGIN_REFUSES: Final = "PluginRefuses"
+#: No plugin objects.
+ALL_AGREE: Final = "AllAgree"
+
 # --- RayCluster condition reasons (the two suspend conditions use their own type)
 
 #: Provisioned, for the first time.

@@ -10,3 +10,6 @@ REDIS_CLEANUP: Final = "ray.io/gcs-ft-redis-cleanup-finalizer"
 RAYJOB: Final = "ray.io/rayjob-finalizer"
 #: On a RayService: holds it until its clusters have been handled.
 RAYSERVICE: Final = "ray.io/rayservice-finalizer"
+
+#: Finalizers of this domain are ours: one that no enabled plugin claims is released, so nothing gets stuck.
+OURS: Final = "ray.io/"

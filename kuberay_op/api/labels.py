@@ -77,3 +77,8 @@ YES: Final = "yes"
 TRUE: Final = "true"
 #: Value of ``ray.io/serve`` on Pods kept out of the serve Service.
 FALSE: Final = "false"
+
+# --- plugins
+
+#: On objects that a plugin asked for: its name. What nobody asks for any more is found by it and removed.
+PLUGIN: Final = "kuberay-op/plugin"

@@ -223,3 +223,14 @@ ACTION_RECONCILE: Final = "Reconcile"
 ACTION_CLEANUP: Final = "Cleanup"
 #: Suspending the custom resource.
 ACTION_SUSPEND: Final = "Suspend"
+
+# --- plugins
+
+#: A plugin raised, answered rubbish or was late; nothing was written for the object.
+PLUGIN_FAILED: Final = "PluginFailed"
+#: A plugin asked to wait.
+PLUGIN_WAITS: Final = "PluginWaits"
+#: A plugin refused the object as it stands.
+PLUGIN_REFUSES: Final = "PluginRefuses"
+#: A finalizer was released: its plugin is done, has given up, or is not there any more.
+FINALIZER_RELEASED: Final = "FinalizerReleased"

@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AsyncExitStack
-from pathlib import Path
+from functools import partial
 from typing import Any, Final
 
 import click
 
 from kuberay_op import __version__, logs
 from kuberay_op.clock import SystemClock
-from kuberay_op.config import FLAGS, SETTINGS, Config, Flag, Kind, bind_address, resolve
-from kuberay_op.config.goflags import parse
+from kuberay_op.commands.flags import FlagsCommand, read_text
+from kuberay_op.config import Config, bind_address, resolve
+from kuberay_op.controllers.plugins import plugins_of, served_watches
 from kuberay_op.controllers.raycluster.reconciler import RayClusterReconciler
 from kuberay_op.kube.client import Client
+from kuberay_op.kube.discovery import Discovery
+from kuberay_op.kube.events import Events
 from kuberay_op.metrics import Metrics
 from kuberay_op.runtime.debug import Debug
 from kuberay_op.runtime.leader import Leader, LeaseTimes, new_identity
@@ -28,65 +31,33 @@ from kuberay_op.runtime.shutdown import stop_on_signals
 #: The Lease of the reference, so that it and we exclude each other.
 LEASE: Final = "ray-operator-leader"
 
-#: Flags of this command alone, with what they do and the field of ``LeaseTimes`` they fill.
-LEASE_FLAGS: Final[Mapping[str, tuple[str, str]]] = {
-    "leader-election-lease-seconds": (
-        "lease",
-        "Seconds after which a standby takes over from a silent leader.",
-    ),
-    "leader-election-renew-seconds": ("renew", "Seconds without renewal after which a leader stops working."),
-    "leader-election-retry-seconds": ("retry", "Seconds between two attempts to get or renew the lease."),
-}
-EXTRA: Final = tuple(Flag(name, Kind.FLOAT) for name in LEASE_FLAGS)
+#: Seconds to write out events at the end.
+EVENT_GRACE: Final = 2.0
 
 _log = logs.get_logger("setup")
 
 
-@click.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def run(arguments: tuple[str, ...]) -> None:
-    """Run the operator until it gets SIGTERM or SIGINT.
+@click.command(cls=FlagsCommand)
+def run(argv: tuple[str, ...]) -> None:
+    """Run the operator until it gets SIGTERM or SIGINT; a second signal ends it at once.
 
-    Takes the flags of KubeRay's operator, in Go's syntax; --help lists them.
+    Takes the flags of KubeRay's operator, in Go's syntax. Exit codes: 0 after a signal, 1 when it cannot
+    start or work.
     """
-    if parse((*FLAGS, *EXTRA), arguments).help:
-        click.echo(usage())
-        return
-    resolved = resolve(arguments, os.environ, lambda path: Path(path).read_text("utf-8"), extra=EXTRA)
-    times = LeaseTimes(**{LEASE_FLAGS[flag][0]: seconds for flag, seconds in resolved.extra.items()})
-    with logs.setup(resolved.config.log_settings()), asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    resolved = resolve(argv, os.environ, read_text)
+    config = resolved.config
+    with logs.setup(config.log_settings()), asyncio.Runner(loop_factory=_loop_factory()) as runner:
         for warning in resolved.warnings:
             _log.warning(warning)
-        runner.run(operate(resolved.config, times))
+        runner.run(operate(config))
 
 
-def usage() -> str:
-    """The text of ``--help``."""
-    lines = [
-        "Usage: kuberay-op run [flags]",
-        "",
-        "Run the operator until it gets SIGTERM or SIGINT; a second signal ends it at once.",
-        "Flags are written as in Go: -x, --x, --x=v; a boolean needs the = to be false.",
-        "",
-        "Exit codes: 0 after a signal, 1 when it cannot start or work.",
-        "",
-        "Flags:",
-    ]
-    for item in SETTINGS:
-        if item.flag is not None and item.deprecated is None:
-            default = "" if item.default in ("", (), None) else f" (default {_shown(item.default)})"
-            lines += [f"  --{item.flag}", f"        {item.doc}{default}"]
-    times = LeaseTimes()
-    for flag, (field, text) in LEASE_FLAGS.items():
-        lines += [f"  --{flag}", f"        {text} (default {getattr(times, field):g})"]
-    return "\n".join(lines)
-
-
-async def operate(config: Config, times: LeaseTimes) -> None:
+async def operate(config: Config) -> None:
     """Put the operator together from its configuration and run it until it is told to stop."""
     clock = SystemClock()
     rng = random.Random()  # noqa: S311 (for jitter, not for secrets)
     metrics = Metrics()
+    plugins = plugins_of(config, metrics)
     stop = asyncio.Event()
     async with AsyncExitStack() as stack:
 
@@ -107,7 +78,11 @@ async def operate(config: Config, times: LeaseTimes) -> None:
                 identity=new_identity(rng),
                 clock=clock,
                 rng=rng,
-                times=times,
+                times=LeaseTimes(
+                    lease=config.leader_election_lease_seconds,
+                    renew=config.leader_election_renew_seconds,
+                    retry=config.leader_election_retry_seconds,
+                ),
                 metrics=metrics,
             )
         client = await connect(
@@ -126,7 +101,18 @@ async def operate(config: Config, times: LeaseTimes) -> None:
             stop=stop,
         )
         manager.heartbeat.dump = True
-        RayClusterReconciler(manager, clock=clock, requeue=config.raycluster_requeue_seconds)
+        events = Events(client, clock=clock, rng=rng)
+        RayClusterReconciler(
+            manager,
+            clock=clock,
+            requeue=config.raycluster_requeue_seconds,
+            hooks=plugins.hooks,
+            gates=config.gates,
+            events=events,
+            extra=await served_watches(plugins.hooks, Discovery(client, clock)),
+        )
+        manager.on_stop(plugins.hooks.stopping)
+        manager.on_stop(partial(events.flush, EVENT_GRACE))
 
         debug = Debug(manager, clock=clock).routes() if config.enable_debug_endpoints else []
         servers = (
@@ -137,25 +123,28 @@ async def operate(config: Config, times: LeaseTimes) -> None:
             address = bind_address(text)
             if address is not None:
                 await stack.enter_async_context(serving(address, routes, option=option))
-        _log.info("feature gates", gates=config.gates.as_dict())
+        _log.info("feature gates", gates=str(config.gates))
         _log.info(
             "starting kuberay-op",
             version=__version__,
             server=client.server,
             namespaces=list(config.watch_namespaces) or "all",
             controllers=list(manager.wirings),
+            plugins=dict(plugins.chosen.reasons),
             concurrency=config.reconcile_concurrency,
             leaderElection=f"{leader.namespace}/{leader.name}" if leader else "off",
             health=config.probe_addr,
             metrics=config.metrics_addr,
         )
-        with stop_on_signals(stop):
-            await manager.run()
+        await plugins.hooks.started()
+        writing = asyncio.create_task(events.run(), name="events")
+        try:
+            with stop_on_signals(stop):
+                await manager.run()
+        finally:
+            writing.cancel()
+            await asyncio.gather(writing, return_exceptions=True)
     _log.info("stopped")
-
-
-def _shown(default: object) -> str:
-    return str(default).lower() if isinstance(default, bool) else str(default)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

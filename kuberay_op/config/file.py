@@ -107,6 +107,8 @@ def _converted(setting: Setting, value: Any) -> Any:
         case Kind.LABELS:
             labels: Mapping[str, str] = {name: text or "" for name, text in value.items()}
             return MappingProxyType(labels)
+        case Kind.PLUGINS:
+            return MappingProxyType({name: plugin or {} for name, plugin in value.items()})
         case _:
             return value
 

@@ -170,6 +170,27 @@ class Config:
         deprecated="is deprecated; choose the batch scheduler volcano by name instead",
     )
 
+    # Plugins
+    plugins: Mapping[str, Mapping[str, Any]] = setting(
+        _NOTHING,
+        Kind.PLUGINS,
+        "Plugins by name, each with `enabled` (true when not given) and `options`. Not in the reference.",
+        key="plugins",
+    )
+    enable_plugins: str = setting(
+        "",
+        Kind.TEXT,
+        "Plugins to switch on, separated by commas; with a `-` before the name, off. Not in the reference.",
+        flag="plugins",
+    )
+    plugin_folders: str = setting(
+        "",
+        Kind.TEXT,
+        "Folders of YAML plugins, separated by commas. Not in the reference.",
+        flag="plugin-folders",
+        key="pluginFolders",
+    )
+
     # What Pods get
     head_sidecar_containers: tuple[Mapping[str, Any], ...] = setting(
         (), Kind.CONTAINERS, "Containers added to every head Pod.", key="headSidecarContainers"

@@ -17,6 +17,7 @@ class Kind(enum.Enum):
     CONTAINERS = "a list of containers"
     VARIABLES = "a list of environment variables"
     LABELS = "a map of strings"
+    PLUGINS = "a map of plugins, each with enabled and options"
 
 
 class Reading(enum.Enum):

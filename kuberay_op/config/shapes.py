@@ -86,6 +86,14 @@ def _map(value: Any, place: Place) -> Iterator[Finding]:
         yield from STRING(element, (*place, key))
 
 
+def _plugins(value: Any, place: Place) -> Iterator[Finding]:
+    if not isinstance(value, dict):
+        yield from _is(Kind.PLUGINS.value, lambda _: False)(value, place)
+        return
+    for name, plugin in value.items():
+        yield from PLUGIN(plugin, (*place, name))
+
+
 def describe(value: Any) -> str:
     """The type of a value, for people."""
     match value:
@@ -107,6 +115,8 @@ STRING: Final = _is(Kind.TEXT.value, lambda value: isinstance(value, str))
 BOOLEAN: Final = _is(Kind.BOOL.value, lambda value: isinstance(value, bool))
 INTEGER: Final = _is(Kind.INT.value, integral)
 ANY_OBJECT: Final = _is("an object", lambda value: isinstance(value, dict))
+
+PLUGIN: Final = _object("a plugin", {"enabled": BOOLEAN, "options": ANY_OBJECT})
 
 VARIABLE: Final = _object(
     "an environment variable with name and value",
@@ -160,4 +170,5 @@ CHECKS: Final[Mapping[Kind, Check]] = {
     Kind.CONTAINERS: _list(CONTAINER, Kind.CONTAINERS.value),
     Kind.VARIABLES: _list(VARIABLE, Kind.VARIABLES.value),
     Kind.LABELS: _map,
+    Kind.PLUGINS: _plugins,
 }

@@ -197,6 +197,8 @@ class Controller:
             log.info("reconciled")
         elif isinstance(error, Retry | NotLeader):
             log.info("not finished yet", waiting=done.problem)
+        elif isinstance(error, Invalid):
+            log.warning("not valid; nothing is done until it is changed", error=done.problem)
         else:
             log.error("pass failed", error=done.problem, exc_info=None if expected else error)
 

@@ -2,14 +2,66 @@
 
 from __future__ import annotations
 
-from kuberay_op.api import labels
+from typing import Any
+
+from kuberay_op.api import labels, replicas
 from kuberay_op.api.names import check_label, pod_name
+from kuberay_op.api.predicates import autoscaling_enabled, externally_managed
 from kuberay_op.api.raycluster import RayCluster
+from kuberay_op.api.resources import pod_resources
+from kuberay_op.controllers.owner import owner_reference
+from kuberay_op.controllers.raycluster.status import live_heads, status_of
 from kuberay_op.frozen import thaw
-from kuberay_op.kube.resource import PODS, Object
+from kuberay_op.hooks.scope import Gang, GangMember, Group, Scope
+from kuberay_op.hooks.typed import Hooks
+from kuberay_op.plan.actions import Cause, Desired, Manifest
 
 
-def head_pod(cluster: RayCluster) -> Object:
+class RayClusterKind:
+    """The RayCluster's part in the pipeline."""
+
+    def skips(self, owner: Manifest) -> bool:
+        """Somebody else manages it."""
+        return externally_managed(RayCluster(dict(owner)).spec)
+
+    def gang(self, owner: Manifest) -> Gang:
+        """The head and the workers that must start with it: the minimum when groups scale by themselves."""
+        spec = RayCluster(dict(owner)).spec
+        autoscaling = autoscaling_enabled(spec)
+        members = [
+            GangMember(head_group(spec.head_group_spec.raw), 1, _requests(spec.head_group_spec.template))
+        ]
+        for group in spec.worker_group_specs:
+            count = replicas.group_desired_pods(group)
+            if autoscaling and count:
+                count = replicas.min_replicas(group) * replicas.hosts(group)
+            if count:
+                members.append(
+                    GangMember(Group(group.group_name, "worker", group.raw), count, _requests(group.template))
+                )
+        return Gang(str(owner["metadata"]["name"]), tuple(members))
+
+    def desired(self, scope: Scope, hooks: Hooks) -> list[Desired]:
+        """A head Pod, if there is none."""
+        if live_heads(scope.children.get("Pod", ())):
+            return []
+        cluster = RayCluster(dict(scope.owner))
+        built = hooks.patch_pod(scope, head_group(cluster.spec.head_group_spec.raw), head_pod(cluster))
+        causes = tuple(Cause(change.plugin, change.patch.step) for change in built.changes)
+        return [Desired(built.obj, "the cluster has no head", causes, once=True)]
+
+    def status(self, scope: Scope, standing: Any) -> dict[str, Any]:
+        """The head and the state."""
+        pods = [child for child in standing if child.get("kind") == "Pod"]
+        return status_of(RayCluster(dict(scope.owner)), live_heads(pods), scope.now)
+
+
+def head_group(spec: Manifest) -> Group:
+    """The group that plugins see for the head."""
+    return Group(labels.HEAD_GROUP, "head", spec)
+
+
+def head_pod(cluster: RayCluster) -> Manifest:
     """The head Pod of a cluster, from its template."""
     name, namespace = cluster.metadata.name, cluster.metadata.namespace
     template = thaw(cluster.spec.head_group_spec.template)
@@ -24,23 +76,18 @@ def head_pod(cluster: RayCluster) -> Object:
         labels.CREATED_BY: labels.COMPONENT,
     }
     return {
-        "apiVersion": PODS.api_version,
-        "kind": PODS.kind,
+        "apiVersion": "v1",
+        "kind": "Pod",
         "metadata": metadata
         | {
             "generateName": pod_name(name, labels.HEAD, generate=True),
             "namespace": namespace,
             "labels": (metadata.get("labels") or {}) | ours,
-            "ownerReferences": [
-                {
-                    "apiVersion": "ray.io/v1",
-                    "kind": "RayCluster",
-                    "name": name,
-                    "uid": cluster.metadata.uid,
-                    "controller": True,
-                    "blockOwnerDeletion": True,
-                }
-            ],
+            "ownerReferences": [owner_reference(cluster.raw)],
         },
         "spec": template.get("spec") or {},
     }
+
+
+def _requests(template: Manifest) -> dict[str, str]:
+    return {name: str(amount) for name, amount in pod_resources(dict(template)).items()}

@@ -1,17 +1,21 @@
-"""One pass over a RayCluster: observe, make the head Pod if it is missing, report."""
+"""The RayCluster controller: reads what there is and hands it to the pipeline."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from kuberay_op.api import labels
-from kuberay_op.api.predicates import externally_managed
 from kuberay_op.clock import Clock
-from kuberay_op.controllers.raycluster.desired import head_pod
-from kuberay_op.controllers.raycluster.observe import Observed, observe
-from kuberay_op.controllers.raycluster.status import changed, status_of
+from kuberay_op.controllers.act import Actor
+from kuberay_op.controllers.pipeline import Observed, Pipeline
+from kuberay_op.controllers.raycluster.desired import RayClusterKind
 from kuberay_op.controllers.resources import RAY_CLUSTERS
-from kuberay_op.kube.resource import PODS, Key
+from kuberay_op.features import Gates
+from kuberay_op.hooks.typed import Hooks
+from kuberay_op.kube.cache import OWNER, Store
+from kuberay_op.kube.events import Events
+from kuberay_op.kube.resource import PODS, Key, Resource
 from kuberay_op.runtime.expectations import View
 from kuberay_op.runtime.manager import Manager
 from kuberay_op.runtime.result import Result
@@ -24,56 +28,78 @@ RAY_PODS: Final = f"{labels.NODE_TYPE} in ({labels.HEAD}, {labels.WORKER}, {labe
 
 
 class RayClusterReconciler:
-    """Keeps one head Pod for each RayCluster; ``requeue`` is the pause between looks without a cause."""
+    """Keeps RayClusters as they should be.
 
-    def __init__(self, manager: Manager, *, clock: Clock, requeue: float) -> None:
+    ``requeue`` is the pause between looks without a cause; ``extra`` are kinds of children that plugins make.
+    """
+
+    def __init__(
+        self,
+        manager: Manager,
+        *,
+        clock: Clock,
+        requeue: float,
+        hooks: Hooks,
+        gates: Gates,
+        events: Events,
+        extra: Sequence[Resource] = (),
+    ) -> None:
         self._client = manager.client
-        self._clock = clock
-        self._requeue = requeue
-        self._pods = manager.cache(PODS, label_selector=RAY_PODS)
         self._clusters = manager.cache(RAY_CLUSTERS)
-        self._wiring = manager.controller(NAME, RAY_CLUSTERS, self.reconcile, when=edited).owns(PODS)
+        stores: dict[Resource, Store] = {PODS: manager.cache(PODS, label_selector=RAY_PODS)}
+        for resource in extra:
+            # Only what plugins made: a cache of all ConfigMaps, say, would be no use and much memory.
+            stores.setdefault(resource, manager.cache(resource, label_selector=labels.PLUGIN))
+        self._stores = stores
+        self._wiring = manager.controller(NAME, RAY_CLUSTERS, self.reconcile, when=edited).owns(*stores)
+        recorder = events.recorder(f"{NAME}-controller")
+        actor = Actor(
+            manager.client,
+            owner=RAY_CLUSTERS,
+            resources={(resource.api_version, resource.kind): resource for resource in stores},
+            stores={**stores, RAY_CLUSTERS: self._clusters},
+            expectations=self._wiring.expectations,
+            recorder=recorder,
+        )
+        self._pipeline = Pipeline(
+            RayClusterKind(),
+            hooks=hooks,
+            actor=actor,
+            recorder=recorder,
+            gates=gates,
+            clock=clock,
+            requeue=requeue,
+        )
 
     async def reconcile(self, key: Key) -> Result:
-        """Look at one cluster and do what is missing."""
+        """One pass over one cluster."""
         expectations = self._wiring.expectations
         view = expectations.check(key)
         if view is View.BEHIND:
             return Result.after(expectations.limit).saying(waiting="the cache to show what was written")
-        observed = await observe(key, self._client, self._clusters, self._pods, view)
+        observed = await self._observe(key, view)
         if observed is None:
             return Result.forget()
-        if observed.cluster.metadata.deletion_timestamp or externally_managed(observed.cluster.spec):
-            return Result.done()
         expectations.forget(key)
-        result = self._look_again()
-        if not observed.heads:
-            result = result.saying(created=await self._create_head(key, observed))
-        return result.saying(status="written") if await self._publish(key, observed) else result
+        return await self._pipeline.run(key, observed)
 
-    async def _create_head(self, key: Key, observed: Observed) -> str:
-        pod = await self._client.create(
-            PODS, head_pod(observed.cluster), reason="the cluster has no head", owner=key
-        )
-        self._wiring.expectations.created(key, self._pods, pod)
-        return str(pod["metadata"]["name"])
+    async def _observe(self, key: Key, view: View) -> Observed | None:
+        """The cluster and its children: from the caches, or from the server if the caches are overdue."""
+        owner = self._clusters.get(key)
+        if owner is None:
+            return None
+        uid = owner["metadata"]["uid"]
+        children: list[Mapping[str, Any]] = []
+        for resource, store in self._stores.items():
+            found: Sequence[Mapping[str, Any]] = store.by_index(OWNER, uid)
+            if view is View.OVERDUE:
+                selector = f"{labels.CLUSTER}={key.name}" if resource == PODS else labels.PLUGIN
+                listed = await self._client.list(resource, key.namespace, label_selector=selector, owner=key)
+                found = [obj for obj in listed.items if _owned_by(obj, uid)]
+            # Items of lists and watches of one kind come without it.
+            children += [{"apiVersion": resource.api_version, "kind": resource.kind, **obj} for obj in found]
+        return Observed(owner, children)
 
-    async def _publish(self, key: Key, observed: Observed) -> bool:
-        status = status_of(observed.cluster, observed.heads, self._clock.now())
-        before = observed.cluster.raw.get("status") or {}
-        if not changed(before, status):
-            return False
-        written = await self._client.patch(
-            RAY_CLUSTERS,
-            key.name,
-            key.namespace,
-            {"status": status},
-            subresource="status",
-            reason="the status has changed",
-            owner=key,
-        )
-        self._wiring.expectations.changed(key, self._clusters, written)
-        return True
 
-    def _look_again(self) -> Result:
-        return Result.after(self._requeue) if self._requeue > 0 else Result.done()
+def _owned_by(obj: Mapping[str, Any], uid: str) -> bool:
+    return any(owner["uid"] == uid for owner in obj["metadata"].get("ownerReferences") or ())

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from kuberay_op.api import labels
 from kuberay_op.api.predicates import pod_running_and_ready
 from kuberay_op.api.raycluster import RayCluster
-from kuberay_op.kube.resource import Object
+from kuberay_op.plan.actions import Manifest
 
 READY: Final = "ready"
 
-#: Written along with a change, never a reason to write.
-TIMES: Final = ("lastUpdateTime", "stateTransitionTimes")
+
+def live_heads(pods: Iterable[Manifest]) -> list[Manifest]:
+    """The head Pods that are not on their way out."""
+    return [
+        pod
+        for pod in pods
+        if pod["metadata"].get("labels", {}).get(labels.NODE_TYPE) == labels.HEAD
+        and "deletionTimestamp" not in pod["metadata"]
+    ]
 
 
-def status_of(cluster: RayCluster, heads: Sequence[Mapping[str, Any]], now: datetime) -> Object:
+def status_of(cluster: RayCluster, heads: Sequence[Manifest], now: datetime) -> dict[str, Any]:
     """The fields of the status that we keep, as they should be now."""
     head = dict(heads[0]) if heads else {}
     before = cluster.status
     state = READY if pod_running_and_ready(head) else before.state
     moment = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    status: Object = {
+    status: dict[str, Any] = {
         "head": {
             "podName": (head.get("metadata") or {}).get("name"),
             "podIP": (head.get("status") or {}).get("podIP"),
@@ -35,11 +43,3 @@ def status_of(cluster: RayCluster, heads: Sequence[Mapping[str, Any]], now: date
         if state != before.state:
             status["stateTransitionTimes"] = {state: moment}
     return status
-
-
-def changed(before: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
-    """Whether the status says anything new; times alone are not news."""
-    head = {key: value for key, value in status["head"].items() if value is not None}
-    wanted = {**status, "head": head}
-    known = {"head": {}, **before}
-    return any(known.get(field) != value for field, value in wanted.items() if field not in TIMES)

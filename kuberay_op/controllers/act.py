@@ -1,0 +1,135 @@
+"""Carries out a plan: the only place that writes children, finalizers and status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kuberay_op.api import reasons
+from kuberay_op.errors import OperatorError
+from kuberay_op.kube.apply import Applier
+from kuberay_op.kube.cache import Store
+from kuberay_op.kube.client import Client, PatchKind
+from kuberay_op.kube.errors import NotFound
+from kuberay_op.kube.events import Recorder
+from kuberay_op.kube.merge import merge_patch
+from kuberay_op.kube.resource import Key, Object, Resource
+from kuberay_op.plan.actions import Action, Create, Delete, Manifest, Outcome, Update
+from kuberay_op.runtime.expectations import Expectations
+
+#: Fields of a status that are written along with a change and are never a reason to write.
+TIMES = ("lastUpdateTime", "stateTransitionTimes")
+
+
+class Actor:
+    """Writes for one controller, and remembers what the caches must show before the next pass."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        owner: Resource,
+        resources: Mapping[tuple[str, str], Resource],
+        stores: Mapping[Resource, Store],
+        expectations: Expectations,
+        recorder: Recorder,
+    ) -> None:
+        self._client = client
+        self._applier = Applier(client)
+        self._owner = owner
+        self._resources = resources
+        self._stores = stores
+        self._expectations = expectations
+        self._recorder = recorder
+
+    async def act(self, key: Key, plan: Sequence[Action]) -> list[Outcome]:
+        """Do all of it; an action that fails does not keep the others from being done."""
+        return [await self._one(key, action) for action in plan]
+
+    async def _one(self, key: Key, action: Action) -> Outcome:
+        try:
+            resource = self.resource(action.obj)
+            match action:
+                case Create():
+                    made = (
+                        await self._applier.apply(resource, action.obj, reason=action.reason, owner=key)
+                    ).object
+                    self._expect("created", key, resource, made)
+                case Update():
+                    made = (
+                        await self._applier.apply(
+                            resource, action.obj, action.observed, reason=action.reason, owner=key
+                        )
+                    ).object
+                    self._expect("changed", key, resource, made)
+                case Delete():
+                    await self._applier.delete(resource, action.obj, reason=action.reason, owner=key)
+                    self._expect("deleted", key, resource, action.obj)
+                    made = {}
+            return Outcome(action, made)
+        except OperatorError as error:
+            return Outcome(action, error=error)
+
+    def resource(self, obj: Manifest) -> Resource:
+        """Where objects of this kind live; kinds that nobody watches are refused."""
+        name = (str(obj.get("apiVersion")), str(obj.get("kind")))
+        found = self._resources.get(name)
+        if found is None:
+            raise OperatorError(
+                f"{name[1]} of {name[0]} is not watched: a plugin that makes it must name it under watches"
+            )
+        return found
+
+    async def publish(self, key: Key, owner: Manifest, status: Object) -> bool:
+        """Write the status if it says something new; times alone are not news."""
+        before = owner.get("status") or {}
+        patch = merge_patch(before, status)
+        if patch is None or not set(patch) - set(TIMES):
+            return False
+        if "conditions" in status:
+            patch["conditions"] = status["conditions"]  # all of them: a merge patch replaces lists
+        written = await self._client.patch(
+            self._owner,
+            key.name,
+            key.namespace,
+            {"status": patch},
+            subresource="status",
+            reason="the status has changed",
+            owner=key,
+        )
+        self._expect("changed", key, self._owner, written)
+        return True
+
+    async def add_finalizers(self, key: Key, owner: Manifest, wanted: Sequence[str]) -> bool:
+        """Put the finalizers on the owner that it lacks; others' stay."""
+        there = list(owner["metadata"].get("finalizers") or ())
+        missing = [finalizer for finalizer in wanted if finalizer not in there]
+        if not missing:
+            return False
+        await self._set_finalizers(key, owner, [*there, *missing], f"adding {', '.join(missing)}")
+        return True
+
+    async def remove_finalizer(self, key: Key, owner: Manifest, finalizer: str, why: str) -> None:
+        """Take one finalizer off the owner, and say why in an event."""
+        there = [other for other in owner["metadata"].get("finalizers") or () if other != finalizer]
+        note = f"{finalizer}: {why}"
+        try:
+            await self._set_finalizers(key, owner, there, note)
+        except NotFound:
+            return
+        self._recorder.normal(owner, reasons.FINALIZER_RELEASED, reasons.ACTION_CLEANUP, note)
+
+    async def _set_finalizers(self, key: Key, owner: Manifest, finalizers: list[str], reason: str) -> None:
+        # With the version, so that a finalizer that somebody adds meanwhile is not lost.
+        body = {
+            "metadata": {"finalizers": finalizers, "resourceVersion": owner["metadata"]["resourceVersion"]}
+        }
+        written = await self._client.patch(
+            self._owner, key.name, key.namespace, body, kind=PatchKind.MERGE, reason=reason, owner=key
+        )
+        self._expect("changed", key, self._owner, written)
+
+    def _expect(self, what: str, key: Key, resource: Resource, obj: Mapping[str, Any]) -> None:
+        store = self._stores.get(resource)
+        if store is not None and obj.get("metadata", {}).get("uid"):
+            getattr(self._expectations, what)(key, store, obj)
