@@ -41,7 +41,9 @@ class Commands(click.Group):
             return None
         command = entry.load()
         if not isinstance(command, click.Command):
-            raise click.ClickException(f"the entry point {entry.value} of {cmd_name!r} is not a click command")
+            raise click.ClickException(
+                f"the entry point {entry.value} of {cmd_name!r} is not a click command"
+            )
         return command
 
     def resolve_command(
