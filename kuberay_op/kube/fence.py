@@ -30,8 +30,20 @@ class NotLeader(ApiError):
     """This process may not write now; nothing was sent."""
 
 
-class FencedBody(aiohttp.BytesPayload):
-    """The body of a write. aiohttp holds the headers back until the body is written, so this guards both.
+class OnceBody(aiohttp.BytesPayload):
+    """The body of a write. aiohttp repeats PUT and DELETE after a lost connection unless their body is used
+    up, so it always is: whether a write may be repeated is for the client to decide.
+    """
+
+    @property
+    def consumed(self) -> bool:
+        """Say that this cannot be sent a second time."""
+        return True
+
+
+class FencedBody(OnceBody):
+    """The body of a write that only the leader may make. aiohttp holds the headers back until the body is
+    written, so this guards both.
 
     ``seconds`` is what the fence said when the request was made, and what the server is told.
     """

@@ -13,6 +13,9 @@ from typing import Final
 
 from kuberay_op.clock import Clock
 
+#: What adding up fractions of a token may lose.
+ROUNDING: Final = 1e-6
+
 
 class _Urgent:
     def __repr__(self) -> str:
@@ -40,7 +43,7 @@ class TokenBucket:
         if self.rate <= 0:
             return True
         self._fill()
-        if self._tokens < 1:
+        if self._tokens < 1 - ROUNDING:
             return False
         self._tokens -= 1
         return True

@@ -17,7 +17,7 @@ import aiohttp
 
 from kuberay_op.kube.config import Connection
 from kuberay_op.kube.errors import ApiError, Unauthorized, Unreachable, error_of
-from kuberay_op.kube.fence import READS, Fence, FencedBody, refused
+from kuberay_op.kube.fence import READS, Fence, FencedBody, OnceBody, refused
 from kuberay_op.kube.request import Request
 
 #: Calls under way at once, watches not counted.
@@ -144,11 +144,14 @@ class Session:
         if connection.server.startswith("https"):
             options["ssl"] = connection.credentials.tls
         params, body = request.params, request.body
-        data: bytes | FencedBody | None = body
-        if self._fence is not None and request.method not in READS:
-            seconds = self._fence()
-            params = {**params, "timeout": f"{seconds:.3f}s"}
-            data = FencedBody(body or b"", self._fence, seconds, content_type=request.content_type)
+        data: aiohttp.BytesPayload | None = None
+        if request.method not in READS:
+            if self._fence is None:
+                data = OnceBody(body or b"", content_type=request.content_type)
+            else:
+                seconds = self._fence()
+                params = {**params, "timeout": f"{seconds:.3f}s"}
+                data = FencedBody(body or b"", self._fence, seconds, content_type=request.content_type)
         start = time.perf_counter()
         code, received = NO_ANSWER, 0
         try:

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kuberay_op.kube import errors
+from kuberay_op.kube.watch import EVENTS_AT_ONCE, Lines, Silence, WatchEvent, decode, events
+from tests.unit.kube.fake_api import failure, line, pod
+
+
+class Chunks:
+    """A stream reader that has everything at once, then ends (or falls silent)."""
+
+    def __init__(self, *chunks: bytes, silent: bool = False) -> None:
+        self.chunks = list(chunks)
+        self.silent = silent
+
+    async def readany(self) -> bytes:
+        if self.chunks:
+            return self.chunks.pop(0)
+        if self.silent:
+            await asyncio.sleep(3600)
+        return b""
+
+
+async def read(*chunks: bytes, silent: bool = False, silence: float = 5.0) -> list[WatchEvent]:
+    return [event async for event in events(Chunks(*chunks, silent=silent), silence=silence, doing="watch")]
+
+
+@given(st.lists(st.binary(min_size=1).map(lambda b: b.replace(b"\n", b"x"))), st.data())
+def test_lines_do_not_depend_on_how_the_network_cuts_them(wanted: list[bytes], data: st.DataObject) -> None:
+    whole = b"".join(part + b"\n" for part in wanted)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=8)))
+    bounds = [0, *cuts, len(whole)]
+    lines = Lines()
+    found = [part for a, b in pairwise(bounds) for part in lines.feed(whole[a:b])]
+    assert found == wanted
+    assert not lines.unfinished
+
+
+async def test_a_megabyte_in_one_line_and_many_chunks() -> None:
+    whole = line("ADDED", pod("a", spec={"text": "x" * 1_000_000}))
+    parts = [whole[i : i + 16_384] for i in range(0, len(whole), 16_384)]
+    [event] = await read(*parts)
+    assert len(event.object["spec"]["text"]) == 1_000_000
+
+
+@pytest.mark.parametrize("bad", [b"{\n", b"[]\n", b'{"type": "ADDED"}\n', b"null\n", b"\xff\n"])
+async def test_what_is_no_event_ends_the_watch(bad: bytes) -> None:
+    with pytest.raises(errors.Unreachable):
+        await read(line("ADDED", pod("a")), bad)
+
+
+async def test_an_answer_cut_short_gives_what_came_whole() -> None:
+    stream = events(Chunks(line("ADDED", pod("a")) + b'{"ty'), silence=5.0, doing="watch")
+    assert (await anext(stream)).type == "ADDED"
+    with pytest.raises(errors.Unreachable, match="cut short"):
+        await anext(stream)
+
+
+async def test_silence_ends_a_watch() -> None:
+    with pytest.raises(Silence, match=r"nothing came from the API server for 0\.02 s"):
+        await read(silent=True, silence=0.02)
+
+
+@pytest.mark.parametrize(("code", "kind"), [(410, errors.Gone), (500, errors.ServerError)])
+def test_error_events_raise(code: int, kind: type[errors.ApiError]) -> None:
+    with pytest.raises(kind):
+        decode(line("ERROR", failure(code, "Expired")))
+
+
+async def test_others_get_their_turn_during_a_flood() -> None:
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(other())
+    count = EVENTS_AT_ONCE * 20
+    assert len(await read(b"".join(line("ADDED", pod(str(n))) for n in range(count)))) == count
+    task.cancel()
+    assert turns >= 20
+
+
+async def test_others_get_their_turn_between_large_lines() -> None:
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(other())
+    await read(line("ADDED", pod("a", spec="x" * 300_000)) * 10)
+    task.cancel()
+    assert turns >= 10
