@@ -8,7 +8,6 @@ and never copies; :class:`Document` keeps them shared and refuses what would be 
 from __future__ import annotations
 
 import base64
-import binascii
 import math
 import re
 from collections.abc import Iterator
@@ -131,7 +130,11 @@ def _translated(text: str, error: Exception) -> YamlTextError:
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         message = ", ".join(part for part in (error.problem, error.context) if part)
-        return YamlTextError(message, *((mark.line + 1, mark.column + 1) if mark else ()))
+        if mark is None:
+            return YamlTextError(message)
+        if mark.line > text.count("\n"):  # the parser ends every text with a line break
+            return YamlTextError(message, mark.line, len(text) - text.rfind("\n"))
+        return YamlTextError(message, mark.line + 1, mark.column + 1)
     if isinstance(error, yaml.reader.ReaderError):
         before = text.encode("utf-8", "replace")[: error.position].decode("utf-8", "replace")
         line = before.count("\n") + 1
@@ -296,7 +299,7 @@ def _scalar_value(node: ScalarNode) -> Any:
     if kind == "binary":
         try:
             return base64.b64decode(text, validate=False).decode()
-        except (binascii.Error, UnicodeDecodeError):
+        except ValueError:
             raise YamlTextError("!!binary must hold text in base64", *place(node)) from None
     wanted = {"bool": bool, "int": int, "float": float, "null": type(None)}.get(kind)
     if wanted is None:
