@@ -14,6 +14,9 @@ from kuberay_op.frozen import FrozenDict
 from kuberay_op.kube.resource import Key, Object, Resource, key_of
 from kuberay_op.kube.trim import EVERYTHING, Trim, Trimmer
 from kuberay_op.kube.watch import ADDED, DELETED, MODIFIED
+from kuberay_op.logs import get_logger
+
+log = get_logger("kube.cache")
 
 #: Gives the values under which an object is found in an index.
 Indexer = Callable[[Mapping[str, Any]], Iterable[Hashable]]
@@ -107,7 +110,8 @@ class Store:
         self._indexers[name] = indexer
         index = self._indexes[name] = {}
         for key, obj in self._objects.items():
-            _enter(index, indexer, key, obj)
+            for value in _values(name, indexer, obj):
+                index.setdefault(value, {})[key] = obj
 
     # Writing, for the reflector
 
@@ -154,7 +158,9 @@ class Store:
         self._buried.pop(key, None)
         self._objects[key] = new
         for name, indexer in self._indexers.items():
-            _enter(self._indexes[name], indexer, key, new)
+            index = self._indexes[name]
+            for value in _values(name, indexer, new):
+                index.setdefault(value, {})[key] = new
         return Change(ADDED if old is None else MODIFIED, old, new)
 
     def _leave(self, key: Key, old: FrozenDict) -> Change:
@@ -166,7 +172,7 @@ class Store:
     def _unindex(self, key: Key, obj: FrozenDict) -> None:
         for name, indexer in self._indexers.items():
             index = self._indexes[name]
-            for value in indexer(obj):
+            for value in _values(name, indexer, obj):
                 bucket = index.get(value)
                 if bucket is not None:
                     bucket.pop(key, None)
@@ -186,9 +192,13 @@ class Store:
         return ordinal is not None and ordinal <= self._buried.get(key, 0)
 
 
-def _enter(index: dict[Hashable, dict[Key, FrozenDict]], indexer: Indexer, key: Key, obj: FrozenDict) -> None:
-    for value in indexer(obj):
-        index.setdefault(value, {})[key] = obj
+def _values(name: str, indexer: Indexer, obj: FrozenDict) -> frozenset[Hashable]:
+    """What an indexer gives; nothing if it fails, since a plugin's index must not cost us the cache."""
+    try:
+        return frozenset(indexer(obj))
+    except Exception:
+        log.exception("an indexer failed", index=name, object=str(key_of(obj)))
+        return frozenset()
 
 
 def _version(obj: Mapping[str, Any]) -> str:
