@@ -41,7 +41,7 @@ def test_positions() -> None:
     assert document.locate(("b", 0)) == (3, 5)
     assert document.locate(("b", 0, "x")) == (3, 5)
     assert document.locate(("b", 1, "q", "z")) == (4, 9)
-    assert document.locate(("use", "own")) == (6, 17)
+    assert document.locate(("use", "own")) == (6, 18)
     assert document.locate(("use", "k")) == (5, 14), "a merged key is shown where it is written"
 
 
