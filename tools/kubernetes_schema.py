@@ -67,7 +67,6 @@ REPLACED: Final[dict[str, dict[str, Any]]] = {
         "anyOf": [{"type": "integer"}, {"type": "string"}],
         "x-kubernetes-int-or-string": True,
     },
-    "io.k8s.apimachinery.pkg.apis.meta.v1.Time": {"type": "string", "format": "date-time"},
     "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": METADATA,
     "io.k8s.apimachinery.pkg.apis.meta.v1.Condition": without_descriptions(Condition.schema()),
 }
@@ -186,17 +185,21 @@ def build(source: dict[str, Any]) -> dict[str, Any]:
     return {"kubernetes": VERSION, "definitions": dict(sorted(definitions.items()))}
 
 
-@click.command()
-def main() -> None:
-    """Write the schemas of the Kubernetes types that our kinds contain."""
+def render() -> str:
+    """The text of the data file: one definition per line, so that a new version can be reviewed as a diff."""
     data = build(documents(module_dir(MODULE, VERSION) / "api" / "openapi-spec" / "v3"))
     lines = ",\n".join(
         f"{json.dumps(name)}:{json.dumps(schema, separators=(',', ':'))}"
         for name, schema in data["definitions"].items()
     )
-    # One definition per line, so that a new Kubernetes version can be reviewed as a diff.
-    OUTPUT.write_text(f'{{"kubernetes":{json.dumps(VERSION)},"definitions":{{\n{lines}\n}}}}\n')
-    click.echo(f"{OUTPUT.name}: {len(data['definitions'])} definitions of Kubernetes {VERSION}")
+    return f'{{"kubernetes":{json.dumps(VERSION)},"definitions":{{\n{lines}\n}}}}\n'
+
+
+@click.command()
+def main() -> None:
+    """Write the schemas of the Kubernetes types that our kinds contain."""
+    OUTPUT.write_text(render())
+    click.echo(f"{OUTPUT.name}: Kubernetes {VERSION}")
 
 
 if __name__ == "__main__":

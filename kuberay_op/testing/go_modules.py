@@ -6,8 +6,6 @@ Go itself does the work (``go mod download``): it knows the proxy, checks the su
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import tempfile
 from functools import cache
@@ -15,9 +13,6 @@ from pathlib import Path
 from typing import Final
 
 from kuberay_op.errors import OperatorError
-
-#: Where Go is usually installed when it is not on the PATH.
-USUAL_PLACES: Final = ("/usr/local/go/bin", "/usr/lib/go/bin", "/opt/go/bin")
 
 #: Seconds a download may take; the Kubernetes module is some 40 MB.
 TIMEOUT: Final = 600
@@ -28,11 +23,16 @@ class ModuleUnavailableError(OperatorError):
 
 
 def find_go() -> str:
-    """The ``go`` program: on the PATH, else in one of the usual places."""
-    found = shutil.which("go", path=os.pathsep.join((os.environ.get("PATH", ""), *USUAL_PLACES)))
-    if found is None:
-        raise ModuleUnavailableError(f"no `go` on the PATH nor in {', '.join(USUAL_PLACES)}; install Go")
-    return found
+    """The ``go`` program: from the PATH, else fetched once into the cache of ``kuberay-op local``."""
+    try:
+        from kuberay_op_local import gobuild
+        from kuberay_op_local.errors import LocalError
+    except ModuleNotFoundError as error:
+        raise ModuleUnavailableError("Go is found by kuberay-op-local, which is not installed") from error
+    try:
+        return str(gobuild.find_go(lambda _: None))
+    except LocalError as error:
+        raise ModuleUnavailableError(str(error)) from error
 
 
 @cache
