@@ -7,7 +7,6 @@ import os
 import random
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from functools import partial
 from typing import Any, Final
 
 import click
@@ -20,7 +19,6 @@ from kuberay_op.controllers.plugins import plugins_of, served_watches
 from kuberay_op.controllers.raycluster.reconciler import RayClusterReconciler
 from kuberay_op.kube.client import Client
 from kuberay_op.kube.discovery import Discovery
-from kuberay_op.kube.events import Events
 from kuberay_op.metrics import Metrics
 from kuberay_op.runtime.debug import Debug
 from kuberay_op.runtime.leader import Leader, LeaseTimes, new_identity
@@ -30,9 +28,6 @@ from kuberay_op.runtime.shutdown import stop_on_signals
 
 #: The Lease of the reference, so that it and we exclude each other.
 LEASE: Final = "ray-operator-leader"
-
-#: Seconds to write out events at the end.
-EVENT_GRACE: Final = 2.0
 
 _log = logs.get_logger("setup")
 
@@ -101,18 +96,16 @@ async def operate(config: Config) -> None:
             stop=stop,
         )
         manager.heartbeat.dump = True
-        events = Events(client, clock=clock, rng=rng)
         RayClusterReconciler(
             manager,
             clock=clock,
             requeue=config.raycluster_requeue_seconds,
             hooks=plugins.hooks,
             gates=config.gates,
-            events=events,
+            events=manager.events,
             extra=await served_watches(plugins.hooks, Discovery(client, clock)),
         )
         manager.on_stop(plugins.hooks.stopping)
-        manager.on_stop(partial(events.flush, EVENT_GRACE))
 
         debug = Debug(manager, clock=clock).routes() if config.enable_debug_endpoints else []
         servers = (
@@ -137,13 +130,8 @@ async def operate(config: Config) -> None:
             metrics=config.metrics_addr,
         )
         await plugins.hooks.started()
-        writing = asyncio.create_task(events.run(), name="events")
-        try:
-            with stop_on_signals(stop):
-                await manager.run()
-        finally:
-            writing.cancel()
-            await asyncio.gather(writing, return_exceptions=True)
+        with stop_on_signals(stop):
+            await manager.run()
     _log.info("stopped")
 
 

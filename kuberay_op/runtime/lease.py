@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from kuberay_op.kube.events import micro_time
 from kuberay_op.kube.resource import LEASES, Object
 
 
@@ -62,8 +63,3 @@ def released(lease: Mapping[str, Any], now: datetime) -> Object:
     moment = micro_time(now)
     spec = {key: value for key, value in (lease.get("spec") or {}).items() if key != "holderIdentity"}
     return {**lease, "spec": spec | {"leaseDurationSeconds": 1, "renewTime": moment, "acquireTime": moment}}
-
-
-def micro_time(now: datetime) -> str:
-    """A moment as Kubernetes' MicroTime."""
-    return now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -9,7 +9,7 @@
 
 Starting: all caches fill, in leaders and standbys alike; whoever leads then looks at every object once.
 Stopping (``stop`` is set): no more keys are taken; running passes finish, at most for the grace period; what
-was registered with ``on_stop`` runs; the lease is given back; the caches end.
+was registered with ``on_stop`` runs; events are flushed; the lease is given back; the caches end.
 
 Losing the lease ends the running passes at once, and the process stands by again with warm caches.
 """
@@ -19,11 +19,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from random import Random
-from typing import Final
+from typing import Any, Final, NoReturn
 
 from kuberay_op.clock import Clock
 from kuberay_op.kube.cache import Indexer, Store
 from kuberay_op.kube.client import Client
+from kuberay_op.kube.events import Events
 from kuberay_op.kube.reflector import Handler, Reflector
 from kuberay_op.kube.resource import Key, Resource
 from kuberay_op.kube.trim import EVERYTHING, Trim
@@ -43,7 +44,7 @@ from kuberay_op.runtime.wiring import Predicate, Wiring, any_change
 #: Seconds that a new leader waits for watches that are failing.
 CATCH_UP: Final = 10.0
 
-#: Seconds for each task registered with ``on_stop``.
+#: Seconds for each task registered with ``on_stop``, and for the last events.
 LAST_WORD: Final = 3.0
 
 _log = get_logger("manager")
@@ -74,6 +75,8 @@ class Manager:
         self.stop = stop or asyncio.Event()
         self.reflectors: dict[str, Reflector] = {}
         self.wirings: dict[str, Wiring] = {}
+        #: What users read with ``kubectl describe``; written in the background, flushed at the end.
+        self.events = Events(client, clock=clock, rng=rng)
         self.supervisor = Supervisor(clock, rng)
         self.heartbeat = Heartbeat(clock)
         self.health = Health(
@@ -171,7 +174,7 @@ class Manager:
         return wiring.reconciles(when)
 
     def on_stop(self, last_word: Callable[[], Awaitable[None]]) -> None:
-        """Run this when all passes have ended and writing is still allowed, for example to flush events."""
+        """Run this when all passes have ended and writing is still allowed."""
         self._last_words.append(last_word)
 
     # Running
@@ -184,9 +187,10 @@ class Manager:
                 for name, reflector in self.reflectors.items()
             ]
             background.append(group.create_task(self.heartbeat.run(), name="heartbeat"))
+            events = group.create_task(self.supervisor.keep("events", self.events.run), name="events")
             terms = group.create_task(self._terms(), name="terms")
             await self.stop.wait()
-            await self._wind_down(terms)
+            await self._wind_down(terms, events)
             for task in background:
                 task.cancel()
 
@@ -236,7 +240,7 @@ class Manager:
                 return
             await self._clock.sleep(0.1)
 
-    async def _wind_down(self, terms: asyncio.Task[None]) -> None:
+    async def _wind_down(self, terms: asyncio.Task[None], events: asyncio.Task[NoReturn]) -> None:
         self._close_queues()
         working = sum(wiring.controller.queue.in_work for wiring in self.wirings.values())
         if working:
@@ -249,8 +253,9 @@ class Manager:
                     await last_word()
             except Exception:  # noqa: BLE001 (the lease must be given back all the same)
                 _log.exception("a task at shutdown failed")
-        terms.cancel()
-        await asyncio.gather(terms, return_exceptions=True)
+        await _ended(events)
+        await self.events.flush(LAST_WORD)
+        await _ended(terms)
         if self.leader is not None:
             await self.leader.release()
 
@@ -266,3 +271,8 @@ class Manager:
 
     async def _not_stopping(self) -> str | None:
         return "shutting down" if self.stop.is_set() else None
+
+
+async def _ended(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
