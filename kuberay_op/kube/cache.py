@@ -7,7 +7,7 @@ A reflector writes, everybody reads. Reads never wait and give shared objects; t
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from kuberay_op.frozen import FrozenDict
@@ -94,6 +94,9 @@ class Store:
     def keys(self) -> Keys:
         """The keys of all objects."""
         return [*self._objects]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._objects)
 
     def __len__(self) -> int:
         return len(self._objects)

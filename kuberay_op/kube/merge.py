@@ -137,8 +137,8 @@ def _items(
         result = stay + [value for value in desired if value not in observed]
         return None if len(result) == len(observed) == len(stay) else result
     names = SHARED.get(field) or KEYED.get(field)
-    if names and all(isinstance(item, Mapping) for item in (*observed, *desired)):
-        return _keyed(observed, desired, previous, path, names)
+    if names and _are_keyed(desired, names) and all(isinstance(item, Mapping) for item in observed):
+        return _keyed(observed, desired, previous if _are_keyed(previous, names) else (), path, names)
     same = len(observed) == len(desired) and all(
         _has(have, want, path) for have, want in zip(observed, desired, strict=True)
     )
@@ -168,6 +168,13 @@ def _keyed(
             result.append(item)  # somebody else's
     result += [overlay(None, item) for item in wanted.values()]
     return thaw(result) if changed or wanted else None
+
+
+def _are_keyed(items: Sequence[Any], names: Sequence[str]) -> bool:
+    """Whether the fields tell the items apart; if not, the list can only be taken as a whole."""
+    if not all(isinstance(item, Mapping) and any(name in item for name in names) for item in items):
+        return False
+    return len({_key(item, names) for item in items}) == len(items)
 
 
 def _key(item: Mapping[str, Any], names: Sequence[str]) -> Hashable:
