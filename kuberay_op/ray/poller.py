@@ -11,9 +11,9 @@ own, a quarter of all slots, and whoever waits for a slot gets it in order of ar
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 from collections.abc import Awaitable, Callable, Hashable, Iterator
+from contextvars import Context
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Generic, Self, TypeVar
@@ -21,9 +21,10 @@ from weakref import WeakValueDictionary
 
 from kuberay_op.clock import Clock
 from kuberay_op.errors import OperatorError, Retry
+from kuberay_op.logs import get_logger
 from kuberay_op.ray.errors import HeldBack, RayError, RayUnavailable, TimedOut
 
-log = logging.getLogger(__name__)
+_log = get_logger("poller")
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -228,7 +229,9 @@ class Poller(Generic[K, T]):
         turn = self._turns.get(key)
         if turn is None:
             turn = self._turns[key] = asyncio.Lock()
-        watch.task = asyncio.create_task(self._run(key, watch, turn), name=f"poll {key}")
+        # In a context of its own: what the reconcile that called us bound to its log lines is not ours.
+        run = self._run(key, watch, turn)
+        watch.task = asyncio.create_task(run, name=f"poll {key}", context=Context())
         self._tasks.add(watch.task)
         watch.task.add_done_callback(self._tasks.discard)
 
@@ -259,8 +262,8 @@ class Poller(Generic[K, T]):
             result = _Result(error=TimedOut(f"the probe of {key} took longer than {self._patience:g} s"))
         except OperatorError as error:
             result = _Result(error=error)
-        except Exception as error:  # a probe's mistake must not end the polling of its key
-            log.warning("probe failed", exc_info=error, extra={"key": str(key)})
+        except Exception as error:  # noqa: BLE001 - a probe's mistake must not end the polling of its key
+            _log.warning("probe failed", key=str(key), exc_info=error)
             result = _Result(error=error)
         watch.slow = isinstance(result.error, Retry) or self._clock.monotonic() - started > DAWDLING
         return result
@@ -286,8 +289,8 @@ class Poller(Generic[K, T]):
     def _tell(self, key: K) -> None:
         try:
             self._on_change(key)
-        except Exception:  # the listener's mistake must not end the polling of this key
-            log.exception("on_change failed", extra={"key": str(key)})
+        except Exception:  # noqa: BLE001 - nor may a mistake of the listener
+            _log.exception("on_change failed", key=str(key))
 
     async def _sleep(self, watch: _Watch[T]) -> None:
         if watch.hurry or watch.seen is None:

@@ -41,6 +41,7 @@ def kubernetes(code: int, message: str) -> dict[str, Any]:
         (answer(503, "Error trying to reach service: dial tcp 10.0.0.1:8265: refused"), errors.Unreachable),
         (answer(403, kubernetes(403, "cannot get resource services/proxy")), errors.Unauthorized),
         (answer(500, kubernetes(500, "etcd")), errors.ServerError),
+        (answer(503, '{"kind": "Status", '), errors.ServerError),
         (answer(401, "Unauthorized: Missing authentication token"), errors.Unauthorized),
         (answer(403, "Forbidden: Invalid authentication token"), errors.Unauthorized),
         (answer(403, "<html>log in</html>"), errors.Unauthorized),

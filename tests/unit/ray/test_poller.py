@@ -9,10 +9,12 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 import pytest_asyncio
+import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kuberay_op.errors import OperatorError
+from kuberay_op.logs import bind
 from kuberay_op.ray import errors
 from kuberay_op.ray.poller import JITTER, Pace, Poller, PollState, next_interval
 from kuberay_op.testing.clock import FakeClock
@@ -407,6 +409,36 @@ async def test_a_listener_may_forget_the_key_it_is_told_about(clock: FakeClock) 
 
         assert thing.asked == 1
         assert not polling()
+
+
+async def test_a_probe_may_forget_its_own_key(
+    poller: Poller[str, object], clock: FakeClock, woken: list[str]
+) -> None:
+    async def last() -> object:
+        poller.forget("a")
+        return "RUNNING"
+
+    poller.watch("a", last)
+    await clock.settle()
+
+    assert not polling()
+    assert woken == []
+
+
+async def test_a_reconciles_log_fields_do_not_stick_to_the_polling(
+    poller: Poller[str, object], clock: FakeClock
+) -> None:
+    seen: list[dict[str, object]] = []
+
+    async def look() -> object:
+        seen.append(structlog.contextvars.get_contextvars())
+        return None
+
+    with bind(reconcile_id="1234"):
+        poller.watch("a", look)
+        await clock.settle()
+
+    assert seen == [{}]
 
 
 async def test_closing_leaves_no_task(clock: FakeClock, woken: list[str]) -> None:

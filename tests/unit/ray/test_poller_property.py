@@ -44,7 +44,7 @@ DELAYS = st.lists(st.sampled_from([0.0, 0.0, 0.5, 10.0, 1000.0]), min_size=1, ma
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
     """Some answers are mistakes on purpose; pytest would keep the log of every one."""
-    logger = logging.getLogger("kuberay_op.ray.poller")
+    logger = logging.getLogger("poller")
     logger.disabled = True
     yield
     logger.disabled = False
