@@ -52,7 +52,7 @@ class Found:
         self.unknown.append(problem)
 
     def wrong_type(self, path: Path, wanted: str, value: object, *, secret: bool = False) -> None:
-        """A value of the wrong type. Text could be a secret, so numbers in its place are not repeated."""
+        """A value of the wrong type; not repeated where it could be a secret in the wrong place."""
         shown = isinstance(value, str | int | float | bool) and not secret
         given = f"the {_type_of(value)} {show(value)}" if shown else f"a {_type_of(value)}"
         given = "null" if value is None else given
@@ -104,13 +104,8 @@ def _check_metadata(metadata: Any, found: Found) -> None:
         # Bookkeeping of the server, never written by hand.
         metadata = {key: value for key, value in metadata.items() if key != "managedFields"}
     if metadata is not None:
-        _metadata_check()(metadata, ("metadata",), found, UNSET)
+        _compiled_view(Metadata)(metadata, ("metadata",), found, UNSET)
     found.problems.extend(metadata_problems(Metadata(metadata if isinstance(metadata, dict) else {})))
-
-
-@cache
-def _metadata_check() -> Check:
-    return _compile(Metadata.schema(), {})
 
 
 def _view_of(obj: Json, found: Found) -> type[CustomResource] | None:
@@ -169,7 +164,7 @@ def _object(schema: Json, rules: dict[str, Rule]) -> Check:
 
     def check(value: Any, path: Path, found: Found, old: Any) -> None:
         if not isinstance(value, dict):
-            found.wrong_type(path, "a mapping", value)
+            found.wrong_type(path, "a mapping", value, secret=True)
             return
         before = old if isinstance(old, dict) else {}
         for key, entry in value.items():
@@ -201,7 +196,7 @@ def _array(schema: Json, rules: dict[str, Rule]) -> Check:
 
     def check(value: Any, path: Path, found: Found, old: Any) -> None:
         if not isinstance(value, list | tuple):
-            found.wrong_type(path, "a list", value)
+            found.wrong_type(path, "a list", value, secret=True)
             return
         if not item_check:
             item_check.append(_compile(items, rules))

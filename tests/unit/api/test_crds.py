@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kuberay_op.api.crds import VERSIONS, crd, crd_yaml, file_name, find_kind, view_of
+from kuberay_op.api.crds import VERSIONS, crd, crd_yaml, file_name
 from kuberay_op.api.view import Json
 
 
@@ -490,11 +490,3 @@ def test_yaml_reads_back_as_the_same(kind: str) -> None:
     assert "&id" not in text
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     assert yaml.load(text, Loader=loader) == crd(kind)  # noqa: S506  # a safe loader, in C where there is one
-
-
-def test_kinds_are_found_by_any_of_their_names() -> None:
-    assert find_kind("RayCluster") == find_kind("raycluster") == find_kind("rayclusters") == "RayCluster"
-    assert find_kind("pod") is None
-    assert view_of("ray.io/v1", "RayCronJob") is VERSIONS["RayCronJob"][0]
-    assert view_of("ray.io/v1alpha1", "RayCronJob") is None
-    assert view_of("v1", "RayCluster") is None

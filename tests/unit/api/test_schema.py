@@ -206,7 +206,7 @@ def test_what_stands_in_status_is_not_checked_but_unknown_fields_are() -> None:
          "metadata.labels.a: must be a string, not a number"),
         ({"metadata": {"name": "a", "ownerReferences": [{"kind": "x", "name": "y", "uid": "z"}]}},
          "metadata.ownerReferences[0].apiVersion: is required"),
-        ({"spec": 5}, "spec: must be a mapping, not the number 5"),
+        ({"spec": 5}, "spec: must be a mapping, not a number"),
         ({"extra": 5}, "extra: unknown field"),
     ],
 )  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from kuberay_op.api.crds import VERSIONS, crd, file_name
+from kuberay_op.api.crds import VERSIONS, crd, file_name, find_kind, view_of
 from kuberay_op.api.schema import schema_problems
 from kuberay_op.cli import cli
 
@@ -174,3 +174,11 @@ def test_new_says_what_is_wrong(arguments: tuple[str, ...], text: str) -> None:
 def test_crd_and_command_agree() -> None:
     answer = json.loads(run("crds", "raycluster", "--output", "json").stdout)
     assert answer["items"] == [crd("RayCluster")]
+
+
+def test_kinds_are_found_by_any_of_their_names() -> None:
+    assert find_kind("RayCluster") == find_kind("raycluster") == find_kind("rayclusters") == "RayCluster"
+    assert find_kind("pod") is None
+    assert view_of("ray.io/v1", "RayCronJob") is VERSIONS["RayCronJob"][0]
+    assert view_of("ray.io/v1alpha1", "RayCronJob") is None
+    assert view_of("v1", "RayCluster") is None
