@@ -8,9 +8,7 @@ a small one of the rule's kind, without any problem. Broken, exactly that rule m
 
 from __future__ import annotations
 
-import copy
 import re
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +20,17 @@ from kuberay_op.api.problems import Problem
 from kuberay_op.api.validation import CATALOGUE, admission_problems, validate, warnings
 from kuberay_op.api.validation.whole import examine
 from kuberay_op.features import Gates
+from kuberay_op.testing import make
+from kuberay_op.testing.changes import changed
 
 Json = dict[str, Any]
+
+MAKERS: dict[str, Any] = {
+    "RayCluster": make.raycluster,
+    "RayJob": make.rayjob,
+    "RayService": make.rayservice,
+    "RayCronJob": make.raycronjob,
+}
 
 CASES: list[Json] = [
     case
@@ -32,73 +39,10 @@ CASES: list[Json] = [
 ]
 
 
-def container(name: str) -> Json:
-    limits = {"cpu": "1", "memory": "2Gi"}
-    return {"name": name, "image": "rayproject/ray:2.52.0", "resources": {"limits": limits}}
-
-
-def cluster_spec() -> Json:
-    return {
-        "rayVersion": "2.52.0",
-        "headGroupSpec": {
-            "rayStartParams": {"dashboard-host": "0.0.0.0"},
-            "template": {"spec": {"containers": [container("ray-head")]}},
-        },
-        "workerGroupSpecs": [
-            {
-                "groupName": "small",
-                "replicas": 1,
-                "minReplicas": 0,
-                "maxReplicas": 5,
-                "rayStartParams": {},
-                "template": {"spec": {"containers": [container("ray-worker")]}},
-            }
-        ],
-    }
-
-
-def job_spec() -> Json:
-    return {"entrypoint": "python a.py", "submissionMode": "K8sJobMode", "rayClusterSpec": cluster_spec()}
-
-
-SPECS: dict[str, Json] = {
-    "RayCluster": cluster_spec(),
-    "RayJob": job_spec(),
-    "RayService": {"serveConfigV2": "applications: []", "rayClusterConfig": cluster_spec()},
-    "RayCronJob": {"schedule": "*/5 * * * *", "timeZone": "Europe/Berlin", "jobTemplate": job_spec()},
-}
-
-
-def make(kind: str) -> Json:
+def small(kind: str) -> Json:
     """A small object of the kind, without any problem."""
-    return {
-        "apiVersion": "ray.io/v1",
-        "kind": kind,
-        "metadata": {"name": "a", "namespace": "default"},
-        "spec": copy.deepcopy(SPECS[kind]),
-    }
-
-
-def changed(obj: Json, changes: Json) -> Json:
-    """The object with new values at some paths."""
-    for path, value in changes.items():
-        steps = [int(step) if step.isdigit() else step for step in path.split(".")]
-        last = steps[-1]
-        target: Any = obj
-        for step, following in pairwise(steps):
-            if isinstance(target, dict):
-                target = target.setdefault(step, [] if isinstance(following, int) else {})
-            else:
-                if len(target) == step:
-                    target.append([] if isinstance(following, int) else {})
-                target = target[step]
-        if value is None:
-            target.pop(last, None)
-        elif isinstance(target, list) and len(target) == last:
-            target.append(value)
-        else:
-            target[last] = value
-    return obj
+    made: Json = MAKERS[kind]("a", make.workers(1, "small", maxReplicas=5))
+    return changed(made, {"spec.shutdownAfterJobFinishes": None})
 
 
 def sets(value: Json | list[Json]) -> list[Json]:
@@ -109,7 +53,7 @@ def problems(case: Json, changes: Json) -> list[Problem]:
     kind = case.get("kind", "RayCluster")
     overrides = ",".join(f"{name}={str(on).lower()}" for name, on in case.get("gates", {}).items())
     gates = Gates.default().with_overrides(overrides).enabled
-    obj = with_defaults(changed(make(kind), changes))
+    obj = with_defaults(changed(small(kind), changes))
     for path in sets(case.get("undefault", [])):
         obj = changed(obj, {str(path): None})
     if case["rule"].startswith("webhook."):
@@ -160,10 +104,10 @@ def test_every_rule_has_both_kinds_of_cases() -> None:
     assert {case["rule"] for case in CASES if sets(case["good"])} == set(CATALOGUE)
 
 
-@pytest.mark.parametrize("kind", SPECS)
+@pytest.mark.parametrize("kind", MAKERS)
 def test_the_small_objects_have_no_problem(kind: str) -> None:
     gates = Gates.default().with_overrides("RayCronJob=true").enabled
-    assert [str(problem) for problem in examine(make(kind), gates)] == []
+    assert [str(problem) for problem in examine(small(kind), gates)] == []
 
 
 def test_summaries_are_sentences_and_ids_are_orderly() -> None:
@@ -181,7 +125,7 @@ def test_messages_never_show_what_may_be_a_secret() -> None:
         {"name": name, "value": secret} for name in ("REDIS_PASSWORD", "RAY_REDIS_ADDRESS", "REDIS_USERNAME")
     ]
     obj = changed(
-        make("RayCluster"),
+        small("RayCluster"),
         {
             "spec.headGroupSpec.template.spec.containers.0.env": env,
             "spec.headGroupSpec.rayStartParams.redis-password": secret,
