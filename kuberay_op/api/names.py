@@ -7,13 +7,15 @@ touching an object found under such a name ask :func:`is_ours`; one that is not 
 
 from __future__ import annotations
 
-import random
 import unicodedata
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kuberay_op.api import labels
+
+if TYPE_CHECKING:  # both are handed in; importing them would cost every command milliseconds
+    import random
+    from datetime import datetime
 
 #: Longest name of each kind: leaves room for what we append to it.
 MAX_NAME: Final[Mapping[str, int]] = {"RayCluster": 53, "RayJob": 47, "RayService": 47, "RayCronJob": 36}
