@@ -6,6 +6,7 @@ import asyncio
 import base64
 import binascii
 import os
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +14,21 @@ from typing import Any, Final
 
 from kuberay_op.clock import Clock, SystemClock
 from kuberay_op.errors import Misconfigured
-from kuberay_op.kube.credentials import Credentials, Material, PackageCredentials, PlainCredentials
+from kuberay_op.kube.credentials import Credentials, Material, PlainCredentials
+from kuberay_op.kube.exec_plugin import ExecCredentials
+from kuberay_op.kube.oidc import OidcCredentials
 
 #: Where a Pod finds the credentials of its service account.
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 #: The fields of a kubeconfig that name files, relative to the file they stand in.
-FILE_FIELDS: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+FILE_FIELDS: Final = (
+    "certificate-authority",
+    "client-certificate",
+    "client-key",
+    "idp-certificate-authority",
+    "tokenFile",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +106,11 @@ def _with_absolute_paths(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
     for body in entry.values():
         if not isinstance(body, dict):
             continue
+        provider = (body.get("auth-provider") or {}).get("config") or {}
         for name in FILE_FIELDS:
-            if body.get(name):
-                body[name] = str(folder / body[name])
+            for fields in (body, provider):
+                if fields.get(name):
+                    fields[name] = str(folder / fields[name])
         plugin = body.get("exec") or {}
         if os.sep in (plugin.get("command") or ""):
             plugin["command"] = str(folder / plugin["command"])
@@ -118,18 +129,37 @@ async def from_kubeconfig(config: dict[str, Any], *, context: str | None, clock:
         raise Misconfigured(f"the kubeconfig cluster {chosen.get('cluster')!r} has no server")
     if user.get("as"):
         raise Misconfigured(f"the kubeconfig user {chosen['user']!r} impersonates; that is not supported")
-    credentials: Credentials
-    if user.get("exec") or user.get("auth-provider"):
-        credentials = await PackageCredentials.load(config, name, clock)
-    else:
-        credentials = await asyncio.to_thread(PlainCredentials, _material(cluster, user), clock)
     return Connection(
         server=cluster["server"].rstrip("/"),
-        credentials=credentials,
+        credentials=await _credentials(cluster, user, clock),
         namespace=chosen.get("namespace") or "default",
         proxy=cluster.get("proxy-url") or None,
         server_name=cluster.get("tls-server-name") or None,
     )
+
+
+async def _credentials(cluster: Mapping[str, Any], user: Mapping[str, Any], clock: Clock) -> Credentials:
+    material = _material(cluster, user)
+    provider = user.get("auth-provider") or {}
+    if user.get("exec"):
+        plugin = ExecCredentials(user["exec"], material, clock)
+        await plugin.authorization()  # so that one that fails does so at the start
+        return plugin
+    if provider.get("name") == "oidc":
+        settings = provider.get("config") or {}
+        idp = Material(
+            ca_file=settings.get("idp-certificate-authority"),
+            ca_data=_decoded(settings, "idp-certificate-authority-data"),
+        )
+        tls, idp_tls = await asyncio.to_thread(lambda: (_tls(material), _tls(idp)))
+        oidc = OidcCredentials(settings, tls, idp_tls, clock)
+        await oidc.authorization()
+        return oidc
+    if provider:
+        raise Misconfigured(
+            f"the kubeconfig's auth-provider {provider.get('name')!r} is not supported; use its exec plugin"
+        )
+    return await asyncio.to_thread(PlainCredentials, material, clock)
 
 
 def _named(config: Mapping[str, Any], kind: str, field: str, name: str | None) -> dict[str, Any]:
@@ -153,6 +183,13 @@ def _material(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> Material:
         password=user.get("password"),
         insecure=bool(cluster.get("insecure-skip-tls-verify")),
     )
+
+
+def _tls(material: Material) -> ssl.SSLContext:
+    try:
+        return material.tls_context()
+    except (OSError, ValueError) as error:
+        raise Misconfigured(f"cannot read a certificate of the kubeconfig: {error}") from error
 
 
 def _decoded(body: Mapping[str, Any], field: str) -> str | None:

@@ -1,28 +1,29 @@
 """Who we are to the API server: tokens and certificates, kept fresh.
 
-The simple cases (client certificate, token, token file, in-cluster) are read here. Exec plugins and OIDC are
-left to the ``kubernetes`` package, which is imported only then because it costs time and memory; the
-measurement is in ``docs/adr/0005-client-and-cache.md``.
+Here are the simple cases: client certificate, token, token file, password, in-cluster. Plugins are in
+:mod:`kuberay_op.kube.exec_plugin`, OpenID Connect in :mod:`kuberay_op.kube.oidc`.
 """
 
 from __future__ import annotations
 
+import abc
 import asyncio
 import base64
+import math
 import ssl
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from kuberay_op.clock import Clock
 from kuberay_op.errors import Misconfigured
+from kuberay_op.logs import get_logger
+
+log = get_logger("kube.credentials")
 
 #: Files and expiry dates are looked at again after this many seconds; the kubelet rotates projected tokens.
 REFRESH: Final = 60.0
-
-#: An exec plugin may open a browser or ask a cloud; longer than this it hangs.
-PLUGIN_TIMEOUT: Final = 60.0
 
 
 class Credentials(Protocol):
@@ -104,117 +105,75 @@ class Material:
         return None
 
 
-class PlainCredentials:
-    """Certificates and tokens from files or values; changed files are noticed within a minute."""
+class Renewed(abc.ABC):
+    """Credentials that are loaded again every minute, and at once when the server does not accept them.
 
-    def __init__(self, material: Material, clock: Clock) -> None:
-        self._material = material
+    Subclasses set ``_header`` and ``_tls`` in ``_load`` and raise
+    :class:`~kuberay_op.errors.Misconfigured` when they cannot.
+    """
+
+    _header: str | None
+    _tls: ssl.SSLContext
+
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = asyncio.Lock()
-        self._read()
+        self._loaded_at = -math.inf
 
     @property
     def tls(self) -> ssl.SSLContext:
-        """The context made of the files as last seen."""
+        """The context for connections made from now on."""
         return self._tls
 
     async def authorization(self) -> str | None:
-        """The header made of the token as last seen, at most a minute ago."""
-        if self._clock.monotonic() - self._read_at >= REFRESH:
-            await self.renew()
+        """The value of the ``Authorization`` header, if there is one."""
+        if self._clock.monotonic() - self._loaded_at >= REFRESH:
+            await self._refresh(force=False)
         return self._header
 
     async def renew(self) -> None:
-        """Read the files again."""
-        seen = self._read_at
+        """Load them again, because the server did not accept the present ones."""
+        await self._refresh(force=True)
+
+    async def _refresh(self, *, force: bool) -> None:
+        seen = self._loaded_at
         async with self._lock:
-            if self._read_at == seen:  # else another request has done it while this one waited
-                await asyncio.to_thread(self._read)
+            if self._loaded_at != seen:
+                return  # another request has done it while this one waited
+            try:
+                await self._load(force=force)
+            except Misconfigured as error:
+                if seen == -math.inf:
+                    raise
+                # Half a rotation, or a plugin in trouble: the old ones may be good for a while.
+                log.warning("cannot renew the credentials for the API server", error=str(error))
+            self._loaded_at = self._clock.monotonic()
+
+    @abc.abstractmethod
+    async def _load(self, *, force: bool) -> None:
+        """Load them; with ``force`` even if they have not expired."""
+
+
+class PlainCredentials(Renewed):
+    """Certificates and tokens from files or values; changed files are noticed within a minute."""
+
+    def __init__(self, material: Material, clock: Clock) -> None:
+        super().__init__(clock)
+        self._material = material
+        self._versions: tuple[float, ...] | None = None
+        self._read()
+        self._loaded_at = clock.monotonic()
+
+    async def _load(self, *, force: bool) -> None:
+        await asyncio.to_thread(self._read)
 
     def _read(self) -> None:
         material = self._material
         try:
             versions = material.tls_versions()
-            if versions != getattr(self, "_versions", None):
+            if versions != self._versions:
                 self._tls = material.tls_context()
             self._header = material.header()
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-            if hasattr(self, "_header"):
-                # Half-written during a rotation, perhaps: the old ones may still be good.
-                self._read_at = self._clock.monotonic()
-                return
             raise Misconfigured(f"cannot read the credentials for the API server: {error}") from error
         self._versions = versions
-        self._read_at = self._clock.monotonic()
-
-
-class PackageCredentials:
-    """Exec plugins, OIDC and cloud providers, through the ``kubernetes`` package."""
-
-    def __init__(self, kubeconfig: dict[str, Any], context: str, clock: Clock) -> None:
-        self._kubeconfig = kubeconfig
-        self._context = context
-        self._clock = clock
-        self._lock = asyncio.Lock()
-        self._loader: Any = None
-        self._loaded_at = 0.0
-
-    @classmethod
-    async def load(cls, kubeconfig: dict[str, Any], context: str, clock: Clock) -> PackageCredentials:
-        """Run the plugin or ask the provider for the first time."""
-        self = cls(kubeconfig, context, clock)
-        await self._load(fresh=True)
-        return self
-
-    @property
-    def tls(self) -> ssl.SSLContext:
-        """The context, with the certificate that the plugin gave, if it gave one."""
-        return self._tls
-
-    async def authorization(self) -> str | None:
-        """The header; the package renews what is about to expire."""
-        if self._clock.monotonic() - self._loaded_at >= REFRESH:
-            async with self._lock:
-                if self._clock.monotonic() - self._loaded_at >= REFRESH:
-                    await self._load(fresh=False)
-        return self._header
-
-    async def renew(self) -> None:
-        """Run the plugin again, even though its answer has not expired."""
-        seen = self._loaded_at
-        async with self._lock:
-            if self._loaded_at == seen:
-                await self._load(fresh=True)
-
-    async def _load(self, *, fresh: bool) -> None:
-        # Late: half a second of CPU and tens of megabytes that the simple cases need not pay.
-        from kubernetes.aio.client import Configuration
-        from kubernetes.aio.config import ConfigException
-        from kubernetes.aio.config.kube_config import KubeConfigLoader
-
-        configuration = Configuration()
-        try:
-            async with asyncio.timeout(PLUGIN_TIMEOUT):
-                if fresh:
-                    self._loader = KubeConfigLoader(self._kubeconfig, active_context=self._context)
-                await self._loader.load_and_set(configuration)
-        except (ConfigException, ValueError, OSError, TimeoutError) as error:
-            raise Misconfigured(
-                f"cannot get credentials for the kubeconfig context {self._context!r}: {error or 'timed out'}"
-            ) from error
-        header = configuration.api_key.get("BearerToken")
-        if header is None and configuration.cert_file is None:
-            raise Misconfigured(
-                f"the exec plugin or provider of the kubeconfig context {self._context!r} gave "
-                "neither a token nor a certificate; run it by hand to see why"
-            )
-        self._header: str | None = header
-        self._tls = await asyncio.to_thread(
-            Material(
-                ca_file=configuration.ssl_ca_cert,
-                cert_file=configuration.cert_file,
-                key_file=configuration.key_file,
-                insecure=not configuration.verify_ssl,
-            ).tls_context
-        )
-        self._loaded_at = self._clock.monotonic()
