@@ -103,6 +103,10 @@ def _check_metadata(metadata: Any, found: Found) -> None:
     if isinstance(metadata, dict):
         # Bookkeeping of the server, never written by hand.
         metadata = {key: value for key, value in metadata.items() if key != "managedFields"}
+        for key in ("creationTimestamp", "deletionTimestamp"):
+            # Unlike in the rest of the object, the server does not let lists pass for times here.
+            if isinstance(metadata.get(key), list | tuple):
+                found.wrong_type(("metadata", key), "a string", metadata.pop(key))
     if metadata is not None:
         _compiled_view(Metadata)(metadata, ("metadata",), found, UNSET)
     found.problems.extend(metadata_problems(Metadata(metadata if isinstance(metadata, dict) else {})))

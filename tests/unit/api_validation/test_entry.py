@@ -183,3 +183,10 @@ def test_nothing_fails_on_objects_of_the_wrong_shape(kind: str, junk: Any) -> No
 def _fields(kind: str) -> list[str]:
     spec: Any = validation.KINDS[kind].fields()["spec"].children()
     return [field.json for field in spec.fields().values()]
+
+
+def test_lists_do_not_pass_for_times_in_metadata() -> None:
+    for junk in ([], [1], [{"a": 1}]):
+        cluster = obj("RayCluster", headGroupSpec=template())
+        cluster["metadata"]["creationTimestamp"] = junk
+        assert [p.path_text for p in examine(cluster)] == ["metadata.creationTimestamp"]
