@@ -152,6 +152,7 @@ class Session:
                 seconds = self._fence()
                 params = {**params, "timeout": f"{seconds:.3f}s"}
                 data = FencedBody(body or b"", self._fence, seconds, content_type=request.content_type)
+                options["expect100"] = bool(body)
         start = time.perf_counter()
         code, received = NO_ANSWER, 0
         try:

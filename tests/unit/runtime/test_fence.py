@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from kuberay_op.kube.client import Client
 from kuberay_op.kube.fence import NotLeader
 from kuberay_op.kube.resource import CONFIG_MAPS
 
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
 
 
@@ -21,6 +22,7 @@ class Recorder(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.received = b""
+        self.asked_for_body: Callable[[], None] = lambda: None
         self.closed = asyncio.Event()
         self.closed.set()
 
@@ -31,7 +33,10 @@ class Recorder(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.received += data
         assert isinstance(self.transport, asyncio.WriteTransport)
-        self.transport.write(ANSWER)
+        expects = data.endswith(b"\r\n\r\n") and b"100-continue" in data
+        self.transport.write(CONTINUE if expects else ANSWER)
+        if expects:
+            self.asked_for_body()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed.set()
@@ -95,22 +100,29 @@ async def test_without_leadership_not_a_byte_of_a_write_leaves(tmp_path: Path) -
         assert b"timeout" not in server.received
 
 
-async def test_leadership_lost_between_decision_and_socket_is_noticed(tmp_path: Path) -> None:
-    async with connected(Leadership(yes=1), tmp_path) as (client, server):
+async def test_leadership_lost_while_the_headers_were_sent_keeps_the_body_back(tmp_path: Path) -> None:
+    fence = Leadership(yes=9)
+    async with connected(fence, tmp_path) as (client, server):
+
+        def stopped_for_long() -> None:
+            fence.yes = 0
+
+        server.asked_for_body = stopped_for_long
         with pytest.raises(NotLeader, match="the lease is not ours"):
             await write(client)
-        assert server.received == b"", "not even the headers may go out"
+        assert server.received.endswith(b"\r\n\r\n"), "headers may have left, the body must not"
+        assert b"PATCH" in server.received
 
 
-async def test_a_write_that_waited_too_long_for_its_connection_is_not_sent(tmp_path: Path) -> None:
-    times = iter([9.5, 8.0])
-
-    class Ageing(Leadership):
-        def __call__(self) -> float:
-            return next(times)
-
-    fence = Ageing(yes=9)
+async def test_a_write_that_waited_too_long_for_the_server_is_not_made(tmp_path: Path) -> None:
+    fence = Leadership(yes=9)
     async with connected(fence, tmp_path) as (client, server):
-        with pytest.raises(NotLeader, match="connecting took so long"):
+
+        def took_long() -> None:
+            fence.seconds = 8.0
+
+        server.asked_for_body = took_long
+        with pytest.raises(NotLeader, match="the server took so long"):
             await write(client)
-        assert server.received == b""
+        assert b"ConfigMap" not in server.received
+        assert server.received.endswith(b"\r\n\r\n")
