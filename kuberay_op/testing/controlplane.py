@@ -96,10 +96,12 @@ def bring_up(name: str, **options: Any) -> ControlPlane:
     try:
         from kuberay_op_local.cluster import Cluster
         from kuberay_op_local.errors import LocalError
-    except ModuleNotFoundError as error:
-        raise pytest.UsageError(
-            "fixtures with a real cluster need kuberay-op-local: pip install 'kuberay-op[testing]'"
-        ) from error
+    except ModuleNotFoundError:
+        pytest.fail(
+            "fixtures with a real cluster need kuberay-op-local: pip install 'kuberay-op[testing]'",
+            pytrace=False,
+        )
+    sweep()
     try:
         return ControlPlane(Cluster.up(name, make=False, **options))
     except LocalError as error:
