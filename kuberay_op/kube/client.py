@@ -101,7 +101,7 @@ class Client:
         rng: random.Random | None = None,
         deadline: float = DEADLINE,
         fence: Fence | None = None,
-    ) -> Client:
+    ) -> Self:
         """Make a client for the cluster that :func:`kuberay_op.kube.config.load` finds.
 
         ``qps`` and ``burst`` are the client-side rate limit; a ``qps`` of zero or less means none. ``fence``
