@@ -28,6 +28,8 @@ from kuberay_op.hints import nearest
 
 INT32: Final = 2**31
 INT64: Final = 2**63
+#: How many misspelt fields get a hint; looking for the nearest name takes its time.
+HINTS: Final = 100
 #: Beyond this a float is no exact whole number.
 SAFE_FLOAT: Final = 2**53 - 1
 
@@ -183,7 +185,8 @@ def _object(schema: Json, rules: dict[str, Rule]) -> Check:
                 if entry is not None:
                     entry_check(entry, (*path, str(key)), found, before.get(key, UNSET))
             else:
-                found.add_unknown((*path, str(key)), f"unknown field{_nearest(str(key), properties)}")
+                hint = _nearest(str(key), properties) if len(found.unknown) < HINTS else ""
+                found.add_unknown((*path, str(key)), f"unknown field{hint}")
         for name in required:
             if value.get(name) is None:
                 found.add((*path, name), "is required")
