@@ -4,14 +4,13 @@ The rules are those of every Kubernetes client. A standby watches the Lease; whe
 duration written in it, by the standby's own clock, the standby claims it. The leader renews it every
 ``retry`` seconds.
 
-Work ends before the lease can lapse, by the leader's own clock and without anybody having to run: ``fence``
-is asked by the client at the moment a write goes to the socket (``kube/fence.py``). All times below count
-from the *start* of the last renewal that succeeded, so a standby cannot have seen it earlier::
+Work ends before the lease can lapse, by the leader's own clock and without anybody having to run: the client
+asks ``fence`` before each of the two steps of a write (``kube/fence.py``). All times below count from the
+*start* of the last renewal that succeeded, so a standby cannot have seen it earlier::
 
     0 ─────────── renew (10 s) ─────────────── lease (15 s)
-    writes leave   │ none leaves, none is      │ a standby may claim at
-                   │ carried out by the server │ the earliest here
-                   └ 5 s for bytes under way ──┘
+    writes leave   │ none leaves, and the      │ a standby may claim at
+                   │ server carries none out   │ the earliest here
 
 A process that was stopped finds the fence closed when it is continued: time has passed for it too. Of the
 monotonic clock and the wall clock the one that says *more* time has passed counts, since either can stand

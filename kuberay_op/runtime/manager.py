@@ -201,7 +201,7 @@ class Manager:
                 return
             await self.leader.acquire()
             reason = await self._term(self.leader)
-            _log.error("no longer leader, standing by", reason=reason)
+            _log.warning("no longer leader, standing by", reason=reason)
 
     async def _term(self, leader: Leader) -> str:
         """Work for as long as the lease is held; says why it was lost."""

@@ -14,6 +14,8 @@ import sys
 import time
 from itertools import count
 
+import uvloop
+
 from kuberay_op.clock import SystemClock
 from kuberay_op.kube.client import Client
 from kuberay_op.kube.fence import NotLeader
@@ -70,4 +72,5 @@ async def main(kubeconfig: str, lease: float, renew: float, retry: float) -> Non
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], *map(float, sys.argv[2:])))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # as in production
+        runner.run(main(sys.argv[1], *map(float, sys.argv[2:])))

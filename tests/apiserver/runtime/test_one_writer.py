@@ -132,7 +132,7 @@ async def test_the_operator_stopped_continued_and_killed(
     assert leaders_in_order(arena.audit.writes()) == [A, B, A]
 
 
-@pytest.mark.parametrize("rounds", [2, pytest.param(12, marks=LONG)])
+@pytest.mark.parametrize("rounds", [2, pytest.param(30, marks=LONG)])
 async def test_a_hammering_leader_stopped_again_and_again(arena: Arena, tmp_path: Path, rounds: int) -> None:
     rng = Random(7)  # noqa: S311 (seeded on purpose)
     logs = {user: tmp_path / f"{user}.log" for user in (A, B)}

@@ -12,7 +12,7 @@ import pytest
 from kuberay_op.api.crds import crd
 from kuberay_op.controllers.resources import RAY_CLUSTERS
 from kuberay_op.kube.client import Client
-from kuberay_op.kube.errors import ApiError, NotFound
+from kuberay_op.kube.errors import AlreadyExists, ApiError, NotFound
 from kuberay_op.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, PODS
 from kuberay_op.testing import make
 
@@ -38,8 +38,17 @@ class Watched:
         self.process = process
 
     async def add_cluster(self, name: str) -> None:
+        """Create a RayCluster as soon as the API server lets us."""
         cluster = make.raycluster(name, make.namespace(self.namespace))
-        await self.client.create(RAY_CLUSTERS, cluster, reason="a test")
+        async with asyncio.timeout(90):
+            while True:
+                try:
+                    await self.client.create(RAY_CLUSTERS, cluster, reason="a test", deadline=2.0)
+                    return
+                except AlreadyExists:
+                    return  # an attempt whose answer got lost
+                except ApiError:
+                    await asyncio.sleep(0.2)
 
     async def has_head(self, name: str) -> bool:
         try:
@@ -86,9 +95,10 @@ async def test_operators_survive_outages_of_the_api_server_and_of_etcd(
             await asyncio.to_thread(plane.cluster.kill, component)
             await asyncio.sleep(seconds)
             await asyncio.to_thread(plane.cluster.start, component)
-            back = now()
             for each in operators:
                 await each.add_cluster(f"after-{component}")
+            # It is back when it takes writes again: an API server needs a while to find its etcd.
+            back = now()
             for each in operators:
                 await eventually(partial(each.has_head, f"after-{component}"))
                 took = now() - back
