@@ -64,7 +64,7 @@ def read_manifests(text: str) -> Iterator[Manifest | Mistake]:
     for piece, offset in _pieces(text):
         try:
             for node in documents(piece):
-                document = Document(node)
+                document = Document(node, aliases="&" in piece)
                 for key, place in document.duplicates:
                     where = Place(offset + place.line, place.column)
                     yield Mistake(f"the key {key!r} is there twice; the last one counts", where, fatal=False)

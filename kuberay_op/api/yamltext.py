@@ -26,8 +26,9 @@ _PLAIN: Final = "plain"
 _QUOTED: Final = "quoted"
 _TAG: Final = "tag:yaml.org,2002:"
 
-# Every level of block nesting needs a place at the start of a line, every level of flow a bracket.
-_DEEP_BLOCK: Final = re.compile("(?:\\A|[\n\r\x85\u2028\u2029])[ \t\\-?:]{100}")
+# Every level of flow nesting needs a bracket, and two of block nesting a place at the start of a line: below
+# these limits, a text cannot be deeper than MAX_DEPTH.
+_DEEP_BLOCK: Final = re.compile("(?:\\A|[\n\r\x85\u2028\u2029])[ \t\\-?:]{50}")
 
 _WORDS: Final[dict[str, Any]] = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
@@ -81,7 +82,7 @@ class _Loader(CParser):
 def documents(text: str) -> Iterator[Node]:
     """The root node of every document that is not empty. A mistake ends it with YamlTextError."""
     try:
-        if text.count("[") + text.count("{") > MAX_DEPTH or _DEEP_BLOCK.search(text):
+        if text.count("[") + text.count("{") > MAX_DEPTH // 2 or _DEEP_BLOCK.search(text):
             _check_depth(text)
         loader = _Loader(text)
         while loader.check_node():
@@ -189,19 +190,27 @@ class Document:
 
     ``value`` is read at once and may raise YamlTextError. What stands behind an anchor that is used in
     several places is one shared value, so do not change it. ``duplicates`` are the keys that some mapping has
-    twice; the last one counts.
+    twice; the last one counts. Say ``aliases=False`` when the text has no ``&``: reading is quicker then.
     """
 
-    def __init__(self, root: Node) -> None:
+    def __init__(self, root: Node, *, aliases: bool = True) -> None:
         self.root = root
         self.duplicates: list[tuple[str, Place]] = []
         self._written: dict[int, _Written] = {}
         self._tables: dict[int, dict[str, tuple[Node, Node]]] = {}
         self._open: set[int] = set()
+        self.value: Any = self._value(aliases)
+
+    def _value(self, aliases: bool) -> Any:
+        if not aliases:  # as nearly always, and then there is a quick way
+            try:
+                return _unshared(self.root)
+            except _NotSimpleError:
+                pass
         try:
-            self.value: Any = self._read(root).value
+            return self._read(self.root).value
         except RecursionError:  # by way of aliases; nesting itself is limited
-            raise YamlTextError("aliases lead too deep", *place(root)) from None
+            raise YamlTextError("aliases lead too deep", *place(self.root)) from None
 
     def locate(self, path: tuple[str | int, ...]) -> Place:
         """Where the field at ``path`` is written; for one that is not there, where its nearest parent is."""
@@ -273,6 +282,25 @@ class Document:
         if id(node) in self._open:
             raise YamlTextError("an alias refers to the value it is part of", *place(node))
         self._open.add(id(node))
+
+
+class _NotSimpleError(Exception):
+    """A mapping has a key twice, or merges another: the quick way does not go there."""
+
+
+def _unshared(node: Node) -> Any:
+    """The value of a node that has no aliases below it."""
+    if isinstance(node, ScalarNode):
+        return _scalar_value(node)
+    if isinstance(node, SequenceNode):
+        return [_unshared(child) for child in node.value]
+    value: dict[str, Any] = {}
+    for key, child in node.value:
+        name = _name(key)
+        if name in value or name == "<<":
+            raise _NotSimpleError
+        value[name] = _unshared(child)
+    return value
 
 
 def _is_merge(key: Node) -> bool:

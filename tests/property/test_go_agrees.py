@@ -265,7 +265,7 @@ def read_json(text: str) -> Any:
 
 def our_yaml(text: str) -> Any:
     try:
-        found = [Document(node).value for node in documents(text)]
+        found = [Document(node, aliases="&" in text).value for node in documents(text)]
         return read_json(json.dumps(found[0] if found else None, allow_nan=False))
     except (YamlTextError, ValueError):
         return "refused"

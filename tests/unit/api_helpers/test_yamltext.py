@@ -11,6 +11,10 @@ from kuberay_op.api.yamltext import MAX_DEPTH, Document, YamlTextError, document
 def read(text: str) -> Document:
     node = first_document(text)
     assert node is not None
+    if "&" not in text:
+        quick, thorough = Document(node, aliases=False), Document(node)
+        assert repr(quick.value) == repr(thorough.value)
+        assert quick.duplicates == thorough.duplicates
     return Document(node)
 
 
