@@ -15,6 +15,7 @@ import click
 from kuberay_op_local import binaries, components, versions
 from kuberay_op_local.cluster import DEFAULT_NAME, Cluster, Status
 from kuberay_op_local.errors import LocalError
+from kuberay_op_local.operator import install
 
 #: How often ``logs --follow`` looks for more.
 FOLLOW_SECONDS = 0.2
@@ -148,16 +149,31 @@ def _become(tool: str, name: str, arguments: tuple[str, ...]) -> NoReturn:
         raise LocalError(f"{program} cannot be started: {error.strerror}") from error
 
 
+@local.command(context_settings=_passed_on)
+@named
+@click.argument("flags", nargs=-1, type=click.UNPROCESSED)
+def operator(name: str, flags: tuple[str, ...]) -> None:
+    """Install the CRDs and start our operator on a cluster; FLAGS are those of `kuberay-op run`.
+
+    It runs beside the cluster's components: `logs operator` shows its log, `down` ends it. Calling this again
+    starts it anew.
+    """
+    cluster = Cluster(name)
+    _ = cluster.spec  # it must exist
+    install(cluster, flags, say=say)
+
+
 @local.command()
 @named
 @click.argument("component")
 @click.option("--follow", "-f", is_flag=True, help="Go on until Ctrl-C.")
 def logs(name: str, component: str, follow: bool) -> None:
-    """Print the log of a component: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok."""
+    """Print a log: of etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok or operator."""
     cluster = Cluster(name)
     _ = cluster.spec  # it must exist
-    if component not in components.ALL:
-        raise LocalError(f"there is no component {component!r}; there are {', '.join(components.ALL)}")
+    known = (*components.ALL, components.OPERATOR)
+    if component not in known:
+        raise LocalError(f"there is no component {component!r}; there are {', '.join(known)}")
     try:
         file = cluster.layout.log(component).open(encoding="utf-8", errors="replace")
     except FileNotFoundError:

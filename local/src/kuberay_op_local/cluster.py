@@ -176,7 +176,9 @@ class Cluster:
 
     def _start(self, spec: Spec, say: Say) -> None:
         running = processes.find(self.layout.root)
-        processes.kill([running.pop(extra) for extra in running.keys() - set(spec.components)])
+        # The operator is no component of the cluster, but runs beside them; `up` leaves it alone.
+        wanted = {*spec.components, components.OPERATOR}
+        processes.kill([running.pop(extra) for extra in running.keys() - wanted])
         began = time.monotonic()
         missing = [component for component in spec.components if component not in running]
         # The API server waits for etcd by itself; the others would lose time in back-off without it.

@@ -13,6 +13,7 @@ API_SERVER: Final = "kube-apiserver"
 CONTROLLER_MANAGER: Final = "kube-controller-manager"
 SCHEDULER: Final = "kube-scheduler"
 KWOK: Final = "kwok"
+OPERATOR: Final = "operator"
 
 #: In the order in which they need each other.
 ALL: Final = (ETCD, API_SERVER, CONTROLLER_MANAGER, SCHEDULER, KWOK)
