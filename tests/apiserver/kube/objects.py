@@ -20,6 +20,21 @@ def config_map(namespace: str, name: str, **labels: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "1"}}
 
 
+def event(namespace: str, name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": namespace},
+        "eventTime": "2030-01-01T00:00:00.000000Z",
+        "type": "Normal",
+        "reason": "Test",
+        "action": "Test",
+        "regarding": {"kind": "Pod", "name": "a", "namespace": namespace},
+        "reportingController": "test",
+        "reportingInstance": "test",
+    }
+
+
 async def until(true: Callable[[], object]) -> None:
     """Wait until something has come about."""
     async with asyncio.timeout(PATIENCE):

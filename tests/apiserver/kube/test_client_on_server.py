@@ -13,7 +13,7 @@ from kuberay_op.kube import errors
 from kuberay_op.kube.client import Client, ListResult, PatchKind
 from kuberay_op.kube.resource import CONFIG_MAPS, EVENTS, PODS, SECRETS, Resource
 from kuberay_op.testing.controlplane import ControlPlane
-from tests.apiserver.kube.objects import compact, config_map
+from tests.apiserver.kube.objects import compact, config_map, event
 
 pytestmark = pytest.mark.apiserver
 
@@ -126,21 +126,6 @@ async def test_lists_are_paged_and_selected_by_the_server(client: Client, namesp
     assert [item["metadata"]["name"] for item in one.items] == ["n007"]
     await client.delete_collection(CONFIG_MAPS, namespace, label_selector="parity=odd", reason="test")
     assert not (await client.list(CONFIG_MAPS, namespace, label_selector="parity=odd")).items
-
-
-def event(namespace: str, name: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "metadata": {"name": name, "namespace": namespace},
-        "eventTime": "2030-01-01T00:00:00.000000Z",
-        "type": "Normal",
-        "reason": "Test",
-        "action": "Test",
-        "regarding": {"kind": "Pod", "name": "a", "namespace": namespace},
-        "reportingController": "test",
-        "reportingInstance": "test",
-    }
 
 
 class ForgetfulClient(Client):
