@@ -46,6 +46,20 @@ SETS: Final = frozenset({"finalizers"})
 QUANTITY_MAPS: Final = frozenset({"limits", "requests", "capacity", "hard"})
 QUANTITY_FIELDS: Final = frozenset({"sizeLimit"})
 
+#: Fields of the metadata that only the server sets; a desired object made from an observed one has them.
+SERVERS: Final = frozenset(
+    {
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    }
+)
+
 #: What the server fills in where a key field is missing.
 KEY_DEFAULTS: Final = {"protocol": "TCP"}
 
@@ -107,6 +121,8 @@ def _fields(
 ) -> Object:
     patch: Object = {}
     for name, want in desired.items():
+        if path == ("metadata",) and name in SERVERS:
+            continue
         have, before, here = observed.get(name), previous.get(name), (*path, name)
         if want is None:
             if have is not None:

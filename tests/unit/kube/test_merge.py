@@ -49,6 +49,7 @@ def in_container(**fields: Any) -> dict[str, Any]:
         {"metadata": {"labels": {"ours": "1"}}},
         {"metadata": {"labels": {}, "annotations": {}}},
         {"metadata": {"finalizers": ["theirs/x"]}},
+        {"metadata": {"uid": "u", "resourceVersion": "3", "generation": 1, "managedFields": [{}]}},
         in_container(image="ray:2"),
         in_container(env=[{"name": "A", "value": "1"}]),
         in_container(resources={"limits": {"cpu": "1000m", "memory": 1073741824}}),
