@@ -50,6 +50,7 @@ def run(
                     tick(len(_lines(err)), time.monotonic() - began)
             except BaseException:  # Ctrl-C above all: nothing goes on behind our back
                 process.terminate()
+                process.wait()
                 raise
         return Done(process.returncode, _lines(out), _lines(err))
 
