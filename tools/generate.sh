@@ -7,3 +7,4 @@ cd "$(dirname "$0")/.."
 .venv/bin/python tools/api_reference.py
 .venv/bin/python tools/plugin_docs.py
 .venv/bin/python tools/config_docs.py
+.venv/bin/python tools/validation_docs.py
