@@ -29,6 +29,11 @@ class Totals:
     tpu: str
 
 
+def is_gpu(name: str) -> bool:
+    """Whether a resource of Kubernetes is a GPU or a slice of one, of whatever make."""
+    return _GPU.fullmatch(name) is not None
+
+
 def pod_resources(template: Json) -> Resources:
     """What one Pod asks for: its containers together. Requests win; limits fill in what has no request.
 
@@ -58,7 +63,7 @@ def min_resources(spec: RayClusterSpec) -> Resources:
 
 def totals(resources: Mapping[str, Quantity]) -> Totals:
     """The amounts for the status; GPUs are the sum over all makes and slices."""
-    gpu = sum((amount for name, amount in resources.items() if _GPU.fullmatch(name)), Quantity())
+    gpu = sum((amount for name, amount in resources.items() if is_gpu(name)), Quantity())
     zero = Quantity()
     return Totals(
         cpu=str(resources.get("cpu", zero)),

@@ -9,12 +9,13 @@ from kuberay_op.api.names import check_label, pod_name
 from kuberay_op.api.predicates import autoscaling_enabled, externally_managed
 from kuberay_op.api.raycluster import RayCluster
 from kuberay_op.api.resources import pod_resources
-from kuberay_op.controllers.owner import owner_reference
+from kuberay_op.build.metadata import owner_reference
+from kuberay_op.controllers.pipeline import causes_of
 from kuberay_op.controllers.raycluster.status import live_heads, status_of
 from kuberay_op.frozen import thaw
 from kuberay_op.hooks.scope import Gang, GangMember, Group, Scope
 from kuberay_op.hooks.typed import Hooks
-from kuberay_op.plan.actions import Cause, Desired, Manifest
+from kuberay_op.plan.actions import Desired, Manifest
 
 
 class RayClusterKind:
@@ -47,8 +48,7 @@ class RayClusterKind:
             return []
         cluster = RayCluster(dict(scope.owner))
         built = hooks.patch_pod(scope, head_group(cluster.spec.head_group_spec.raw), head_pod(cluster))
-        causes = tuple(Cause(change.plugin, change.patch.step) for change in built.changes)
-        return [Desired(built.obj, "the cluster has no head", causes, once=True)]
+        return [Desired(built.obj, "the cluster has no head", causes_of(built.changes), once=True)]
 
     def status(self, scope: Scope, standing: Any) -> dict[str, Any]:
         """The head and the state."""
