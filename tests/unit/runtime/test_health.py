@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -29,6 +30,18 @@ async def test_the_heartbeat_measures_how_late_the_loop_is() -> None:
     task.cancel()
     await clock.advance(31)
     assert await heart.check() == "the event loop has not run its heartbeat for 31 s"
+
+
+async def test_a_stuck_loop_is_shown_on_stderr_while_it_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    armed: list[float | None] = []
+    monkeypatch.setattr(faulthandler, "dump_traceback_later", armed.append)
+    monkeypatch.setattr(faulthandler, "cancel_dump_traceback_later", lambda: armed.append(None))
+    clock = FakeClock()
+    task = asyncio.create_task(Heartbeat(clock, dump=True).run())
+    await clock.advance(2)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert armed == [30.0, 30.0, 30.0, None], "armed anew at every beat, and disarmed at the end"
 
 
 class Server:

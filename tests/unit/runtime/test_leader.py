@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable
 from random import Random
 from typing import Any, cast
@@ -15,7 +16,7 @@ from kuberay_op.kube.errors import AlreadyExists, Conflict, NotFound, Unreachabl
 from kuberay_op.kube.fence import NotLeader
 from kuberay_op.kube.resource import Resource
 from kuberay_op.metrics import Metrics
-from kuberay_op.runtime.leader import Leader, LeaseTimes
+from kuberay_op.runtime.leader import Leader, LeaseTimes, new_identity
 from kuberay_op.testing.clock import FakeClock
 
 Object = dict[str, Any]
@@ -273,6 +274,41 @@ async def test_a_released_lease_is_taken_at_the_next_try(world: World) -> None:
     assert standing_by.done()
     await a.release()
     assert world.server.spec["holderIdentity"] == "b", "a second release touches nobody else's lease"
+
+
+async def test_an_event_that_cannot_be_recorded_is_no_error(world: World) -> None:
+    a = world.candidate("a")
+    await a.acquire()
+    world.server.down = True
+    await a.announce()
+    assert world.server.events == []
+
+
+async def test_a_claim_beaten_by_another_is_tried_again(world: World) -> None:
+    a, b = world.candidate("a"), world.candidate("b")
+    await a.acquire()
+    await a.release()
+
+    def quicker() -> None:
+        world.server.before_write = lambda: None
+        lease = cast(Object, world.server.lease)
+        world.server._store(
+            {**lease, "spec": {**lease["spec"], "holderIdentity": "c", "leaseDurationSeconds": 15}}
+        )
+
+    world.server.before_write = quicker
+    task = asyncio.create_task(b.acquire())
+    await world.clock.advance(10)
+    assert not b.leading
+    await world.clock.advance(10)
+    await task
+    assert world.server.spec["holderIdentity"] == "b"
+
+
+def test_no_two_processes_have_the_same_identity() -> None:
+    one, two = (new_identity(Random(seed)) for seed in (1, 2))  # noqa: S311 (seeded on purpose)
+    assert one != two
+    assert one.startswith(f"{socket.gethostname()}_")
 
 
 async def test_a_release_that_fails_is_no_error(world: World) -> None:

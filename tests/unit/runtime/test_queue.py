@@ -201,8 +201,8 @@ async def test_a_cancelled_worker_loses_no_key() -> None:
 async def test_outdated_timers_do_not_pile_up() -> None:
     clock = FakeClock()
     queue = new_queue(clock)
-    for number in range(10_000):
-        queue.add_after(A, 10_000 - number)
+    for number in range(1_000):
+        queue.add_after(A, 1_000 - number)
     assert len(queue._waiting) < 100  # the heap is private, its size is the point of this test
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from random import Random
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ from kuberay_op.kube.client import Client
 from kuberay_op.kube.reflector import Handler
 from kuberay_op.kube.resource import CONFIG_MAPS, NAMESPACES, PODS, SECRETS, Key, Resource
 from kuberay_op.metrics import Metrics
-from kuberay_op.runtime.manager import Manager
+from kuberay_op.runtime.manager import CATCH_UP, Manager
 from kuberay_op.runtime.result import Result
 from kuberay_op.runtime.wiring import Wiring, edited, owner_key
 from kuberay_op.testing.clock import FakeClock
@@ -158,3 +159,21 @@ async def test_a_cache_is_declared_once(manager: Plug) -> None:
     manager.controller("things", THINGS, never)
     with pytest.raises(ValueError, match="there is a controller named 'things' already"):
         manager.controller("things", CONFIG_MAPS, never)
+
+
+async def test_a_new_leader_waits_for_watches_that_fail_but_not_for_ever(manager: Plug) -> None:
+    clock = manager.heartbeat.clock
+    assert isinstance(clock, FakeClock)
+    manager.cache(PODS)
+    [stream] = manager.reflectors["pods"]._streams
+    stream.failing_since = 0.0
+    waiting = asyncio.create_task(manager._hearing_again())
+    await clock.advance(5)
+    assert not waiting.done()
+    stream.failing_since = None
+    await clock.advance(1)
+    assert waiting.done()
+    stream.failing_since = 5.0
+    waiting = asyncio.create_task(manager._hearing_again())
+    await clock.advance(CATCH_UP + 1)
+    assert waiting.done()
