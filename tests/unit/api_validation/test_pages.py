@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from kuberay_op.api.validation import CATALOGUE
@@ -20,7 +21,7 @@ def test_every_rule_is_on_the_reference_page() -> None:
     assert len(rows) == len(CATALOGUE)
 
 
-def test_the_example_of_the_how_to_is_real() -> None:
+def test_the_example_of_the_how_to_is_real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (DOCS / "howto" / "validate-manifests.md").read_text("utf-8")
     found = re.search(
         r"^\$ cat cluster\.yaml\n(.*?)\n\n\$ kuberay-op validate -f cluster\.yaml\n(.*?)\n```",
@@ -28,7 +29,6 @@ def test_the_example_of_the_how_to_is_real() -> None:
         re.DOTALL | re.MULTILINE,
     )
     assert found
-    runner = CliRunner()
-    with runner.isolated_filesystem():
-        Path("cluster.yaml").write_text(found[1] + "\n")
-        assert runner.invoke(validate, ["-f", "cluster.yaml"]).output.strip() == found[2]
+    monkeypatch.chdir(tmp_path)
+    Path("cluster.yaml").write_text(found[1] + "\n")
+    assert CliRunner().invoke(validate, ["-f", "cluster.yaml"]).output.strip() == found[2]
