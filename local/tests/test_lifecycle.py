@@ -182,6 +182,21 @@ def test_it_works_without_root(machine: Machine) -> None:
     assert not machine.components("default")
 
 
+def test_it_works_without_any_network(machine: Machine) -> None:
+    alone = ("unshare", "--user", "--map-root-user", "--net", "sh", "-c")
+    if subprocess.run([*alone, "ip link set lo up"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("this machine allows no network namespaces, or has no ip command")
+    command = shlex.join(COMMAND)
+    done = subprocess.run(
+        [*alone, f"ip link set lo up && {command} up --node kwok:1 && {command} down"],
+        env=machine.environment() | {"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_taken_port_is_one_sentence(machine: Machine) -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

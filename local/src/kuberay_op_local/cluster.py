@@ -19,14 +19,12 @@ import psutil
 
 from kuberay_op_local import certs, components, health, nodes, paths, ports, processes, wish
 from kuberay_op_local.errors import LocalError
-from kuberay_op_local.run import Say
+from kuberay_op_local.run import Say, Ticker
 from kuberay_op_local.spec import Nodes, Spec, check_name
 
 DEFAULT_NAME: Final = "default"
 ADMIN: Final = "admin"
 READY_SECONDS: Final = 120.0
-#: Say something at least this often while waiting.
-TICK_SECONDS: Final = 2.0
 #: etcd alone reserves 64 MB at a time for its log.
 SPACE_MEGABYTES: Final = 300
 
@@ -190,7 +188,7 @@ class Cluster:
             for component in missing:
                 if component not in first:
                     running[component] = self._spawn(spec, component)
-            self._sync_nodes(probe, spec)
+            self._sync_nodes(probe, spec, say)
             for component in spec.components:
                 self._await(probe, component, running, say)
         if missing:
@@ -216,28 +214,27 @@ class Cluster:
     def _await(
         self, probe: health.Probe, component: str, running: Mapping[str, psutil.Process], say: Say
     ) -> None:
-        spoken = 0.0
+        tick = Ticker(say)
+        probe.wait(
+            component,
+            running,
+            seconds=READY_SECONDS,
+            tick=lambda took: tick(f"waiting for {component}: {took:.0f} s"),
+        )
 
-        def tick(took: float) -> None:
-            nonlocal spoken
-            if took - spoken >= TICK_SECONDS:
-                spoken = took
-                say(f"waiting for {component}: {took:.0f} s")
-
-        probe.wait(component, running, seconds=READY_SECONDS, tick=tick)
-
-    def _sync_nodes(self, probe: health.Probe, spec: Spec) -> None:
+    def _sync_nodes(self, probe: health.Probe, spec: Spec, say: Say) -> None:
         """Make the kwok nodes what the specification says."""
-        listed = probe.api("GET", "/api/v1/nodes?labelSelector=type%3Dkwok")
-        listed.raise_for_status()
-        present = {node["metadata"]["name"] for node in listed.json()["items"]}
+        listed = probe.demand("GET", "/api/v1/nodes?labelSelector=type%3Dkwok")
+        present = {node["metadata"]["name"] for node in listed["items"]}
         wanted = {nodes.name(index): index for index in range(spec.nodes.count)}
+        tick = Ticker(say)
         for name in sorted(present - wanted.keys()):
-            probe.api("DELETE", f"/api/v1/nodes/{name}").raise_for_status()
+            probe.demand("DELETE", f"/api/v1/nodes/{name}")
+            tick(f"removing nodes: {name}")
         for name, index in wanted.items():
             if name not in present:
-                body = nodes.manifest(index, kubernetes=spec.kubernetes)
-                probe.api("POST", "/api/v1/nodes", body).raise_for_status()
+                probe.demand("POST", "/api/v1/nodes", nodes.manifest(index, kubernetes=spec.kubernetes))
+                tick(f"adding nodes: {index + 1} of {spec.nodes.count}")
 
     # ── down, status ──
 

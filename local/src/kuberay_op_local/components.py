@@ -98,7 +98,8 @@ def kube_apiserver(spec: Spec, layout: Layout) -> list[str]:
     return [
         f"--secure-port={spec.ports['kube-apiserver']}",
         "--bind-address=127.0.0.1",
-        # The address is only advertised to Pods; loopback would leave the `kubernetes` Service empty.
+        # Pods are not run here, so nobody needs an address from outside; a machine may have none.
+        "--advertise-address=127.0.0.1",
         "--endpoint-reconciler-type=none",
         f"--etcd-servers=https://127.0.0.1:{spec.ports['etcd']}",
         f"--etcd-cafile={pki / 'ca.crt'}",

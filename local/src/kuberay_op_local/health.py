@@ -75,6 +75,14 @@ class Probe:
         """One call to the API server, as administrator."""
         return self._http.request(method, self.spec.server + path, json=body)
 
+    def demand(self, method: str, path: str, body: Any = None) -> Any:
+        """A call that must succeed; gives the JSON it answers."""
+        try:
+            return self.api(method, path, body).raise_for_status().json()
+        except httpx.HTTPError as error:
+            what = f"did not answer {method} {path}: {error}"
+            raise failure(components.API_SERVER, what, self.layout, cluster=self.spec.name) from error
+
     def ready(self, component: str) -> bool:
         """Whether the component does its work."""
         try:

@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import tarfile
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,14 +20,13 @@ import httpx
 
 from kuberay_op_local import versions
 from kuberay_op_local.errors import LocalError
-from kuberay_op_local.run import Say
+from kuberay_op_local.run import Say, Ticker
 
 MIRROR: Final = "KUBERAY_OP_RELEASES"
 
 #: Short: a machine without a way out should not wait long before it builds.
 CONNECT_SECONDS: Final = 3.0
 READ_SECONDS: Final = 30.0
-TICK_SECONDS: Final = 2.0
 CHUNK: Final = 1 << 20
 
 _SUM: Final = re.compile(r"\b[0-9a-f]{64}\b")
@@ -113,7 +111,7 @@ def _stream(client: httpx.Client, download: Download, path: Path, say: Say) -> s
     """Write the file and give its SHA-256 sum."""
     digest = hashlib.sha256()
     size = 0
-    spoken = time.monotonic()
+    tick = Ticker(say)
     with client.stream("GET", _address(download.url)) as answer, path.open("wb") as file:
         answer.raise_for_status()
         total = int(answer.headers.get("content-length", 0))
@@ -121,10 +119,7 @@ def _stream(client: httpx.Client, download: Download, path: Path, say: Say) -> s
             file.write(chunk)
             digest.update(chunk)
             size += len(chunk)
-            if time.monotonic() - spoken > TICK_SECONDS:
-                spoken = time.monotonic()
-                of = f" of {total >> 20}" if total else ""
-                say(f"downloading {download.tool}: {size >> 20}{of} MB")
+            tick(f"downloading {download.tool}: {size >> 20} of {total >> 20} MB")
     return digest.hexdigest()
 
 

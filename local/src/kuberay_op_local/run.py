@@ -18,6 +18,21 @@ LATER_TICK_SECONDS: Final = 10.0
 Say = Callable[[str], None]
 
 
+class Ticker:
+    """Says something at most every two seconds, and nothing in the first two."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._spoken = time.monotonic()
+
+    def __call__(self, text: str) -> None:
+        """Say it, if it is time."""
+        now = time.monotonic()
+        if now - self._spoken >= TICK_SECONDS:
+            self._spoken = now
+            self._say(text)
+
+
 @dataclass(frozen=True, slots=True)
 class Done:
     """What a program printed and how it ended."""
