@@ -28,7 +28,7 @@ RAYCLUSTER_SUSPENDED: Final = "RayClusterSuspended"
 
 # --- conditions of ours on every kind
 
-#: False while a plugin keeps the operator from going on; the message names the plugin.
+#: False while a plugin keeps the operator from doing all there is to do; the message names the plugin.
 PLUGINS_AGREE: Final = "PluginsAgree"
 #: A plugin raised, answered rubbish or was late.
 PLUGIN_FAILED: Final = "PluginFailed"
@@ -36,6 +36,8 @@ PLUGIN_FAILED: Final = "PluginFailed"
 PLUGIN_WAITS: Final = "PluginWaits"
 #: A plugin refused the object as it stands.
 PLUGIN_REFUSES: Final = "PluginRefuses"
+#: A plugin needs an API that the cluster lacks; everything else is done without it.
+API_MISSING: Final = "ApiMissing"
 #: No plugin objects.
 ALL_AGREE: Final = "AllAgree"
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kuberay_op.api import annotations as notes
-from kuberay_op.api import conditions, env, names
+from kuberay_op.api import conditions, env
 from kuberay_op.api.podtemplate import Json, env_value, ray_container
-from kuberay_op.api.raycluster import RayClusterSpec, RayClusterStatus
+from kuberay_op.api.raycluster import KUBERAY_OPERATOR, RayClusterSpec, RayClusterStatus
 from kuberay_op.api.rayjob import RayJobSpec
 from kuberay_op.api.rayservice import RayServiceSpec, RayServiceStatus
 
@@ -85,7 +85,7 @@ def suspend_state(status: RayClusterStatus) -> str:
 
 def externally_managed(spec: RayClusterSpec | RayJobSpec | RayServiceSpec) -> bool:
     """Another controller takes care of the object; we do not touch it. An empty name is another, too."""
-    return spec.is_set("managed_by") and spec.managed_by != names.CONTROLLER
+    return spec.is_set("managed_by") and spec.managed_by != KUBERAY_OPERATOR
 
 
 def has_submitter(spec: RayJobSpec) -> bool:

@@ -232,5 +232,9 @@ PLUGIN_FAILED: Final = "PluginFailed"
 PLUGIN_WAITS: Final = "PluginWaits"
 #: A plugin refused the object as it stands.
 PLUGIN_REFUSES: Final = "PluginRefuses"
+#: A plugin has something to say about the object, which is not refused.
+PLUGIN_WARNS: Final = "PluginWarns"
+#: A plugin needs an API that the cluster lacks; everything else is done without it.
+API_MISSING: Final = "ApiMissing"
 #: A finalizer was released: its plugin is done, has given up, or is not there any more.
 FINALIZER_RELEASED: Final = "FinalizerReleased"

@@ -64,9 +64,10 @@ def cert_manager(subject: RayClusterSubject) -> Findings:
 @rule("raycluster.upgrade.1", "upgradeStrategy.type is Recreate or None.")
 def upgrade_type(subject: RayClusterSubject) -> Findings:
     """The schema says so, too; an object from elsewhere may have passed it by."""
-    kind = subject.obj.spec.upgrade_strategy.type
-    if kind and kind not in UPGRADE_TYPES:
-        yield Finding("spec.upgradeStrategy.type", f"is {show(kind)}; must be {one_of(UPGRADE_TYPES)}", kind)
+    strategy = subject.obj.spec.upgrade_strategy
+    if strategy.is_set("type") and strategy.type not in UPGRADE_TYPES:
+        text = f"is {show(strategy.type)}; must be {one_of(UPGRADE_TYPES)}"
+        yield Finding("spec.upgradeStrategy.type", text, strategy.type)
 
 
 @rule("raycluster.upgrade.2", "A RayCluster made for a RayJob or RayService has no upgradeStrategy.type.")
