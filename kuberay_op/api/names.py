@@ -30,6 +30,8 @@ SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 #: Length of random suffixes.
 SUFFIX_LENGTH: Final = 5
 
+#: Name in managedBy that stands for this operator.
+CONTROLLER: Final = "ray.io/kuberay-operator"
 #: Position of the Ray container in every Pod template; it is never looked up by name.
 RAY_CONTAINER: Final = 0
 #: Container that submits a RayJob.

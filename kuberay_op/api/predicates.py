@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from kuberay_op.api import annotations as notes
 from kuberay_op.api import conditions, env
+from kuberay_op.api.names import CONTROLLER
 from kuberay_op.api.podtemplate import Json, env_value, ray_container
-from kuberay_op.api.raycluster import KUBERAY_OPERATOR, RayClusterSpec, RayClusterStatus
+from kuberay_op.api.raycluster import RayClusterSpec, RayClusterStatus
 from kuberay_op.api.rayjob import RayJobSpec
 from kuberay_op.api.rayservice import RayServiceSpec, RayServiceStatus
 
@@ -85,7 +86,7 @@ def suspend_state(status: RayClusterStatus) -> str:
 
 def externally_managed(spec: RayClusterSpec | RayJobSpec | RayServiceSpec) -> bool:
     """Another controller takes care of the object; we do not touch it. An empty name is another, too."""
-    return spec.is_set("managed_by") and spec.managed_by != KUBERAY_OPERATOR
+    return spec.is_set("managed_by") and spec.managed_by != CONTROLLER
 
 
 def has_submitter(spec: RayJobSpec) -> bool:

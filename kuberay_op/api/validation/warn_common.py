@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from kuberay_op.api.fields import Nested, NestedList
 from kuberay_op.api.meta import CustomResource
+from kuberay_op.api.names import CONTROLLER
 from kuberay_op.api.problems import Path, Problem, show
-from kuberay_op.api.raycluster import KUBERAY_OPERATOR
 from kuberay_op.api.validation.rules import Check, Finding, Findings, run, warning
 from kuberay_op.api.view import View
 
@@ -57,7 +57,7 @@ def managed_by(subject: CommonSubject) -> Findings:
     """An object of another controller is not touched."""
     spec = subject.obj.raw.get("spec")
     manager = spec.get("managedBy") if isinstance(spec, Mapping) else None
-    if manager is not None and manager != KUBERAY_OPERATOR:
+    if manager is not None and manager != CONTROLLER:
         yield Finding(
             "spec.managedBy", f"is {show(manager)}: this operator will not touch the object", manager
         )
