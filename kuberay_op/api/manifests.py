@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 
 from kuberay_op.api.problems import Path
-from kuberay_op.api.yamltext import Document, Place, YamlTextError, documents
+from kuberay_op.api.yamltext import Document, Place, YamlTextError, documents, line_breaks
 
 _MARKER: Final = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _DIRECTIVE: Final = re.compile(r"^%", re.MULTILINE)
@@ -85,7 +85,7 @@ def _pieces(text: str) -> Iterator[tuple[str, int]]:
         if _DIRECTIVE.search(piece) and all(map(_no_content, piece.split("\n"))):
             continue  # directives belong to the document after the marker
         yield piece, offset
-        offset += piece.count("\n")
+        offset += line_breaks(piece)
         start = marker.start()
     yield text[start:], offset
 

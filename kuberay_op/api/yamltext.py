@@ -30,6 +30,8 @@ _TAG: Final = "tag:yaml.org,2002:"
 # these limits, a text cannot be deeper than MAX_DEPTH.
 _DEEP_BLOCK: Final = re.compile("(?:\\A|[\n\r\x85\u2028\u2029])[ \t\\-?:]{50}")
 
+_OTHER_BREAK: Final = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
+
 _WORDS: Final[dict[str, Any]] = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
     **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
@@ -77,6 +79,11 @@ class _Loader(CParser):
 
     def ascend_resolver(self) -> None:
         """We have no resolvers that depend on the path."""
+
+
+def line_breaks(text: str) -> int:
+    """How many lines end in the text, as YAML counts them: not only at line feeds."""
+    return text.count("\n") + len(_OTHER_BREAK.findall(text))
 
 
 def documents(text: str) -> Iterator[Node]:
@@ -133,12 +140,12 @@ def _translated(text: str, error: Exception) -> YamlTextError:
         message = ", ".join(part for part in (error.problem, error.context) if part)
         if mark is None:
             return YamlTextError(message)
-        if mark.line > text.count("\n"):  # the parser ends every text with a line break
+        if mark.line > line_breaks(text):  # the parser ends every text with a line break
             return YamlTextError(message, mark.line, len(text) - text.rfind("\n"))
         return YamlTextError(message, mark.line + 1, mark.column + 1)
     if isinstance(error, yaml.reader.ReaderError):
         before = text.encode("utf-8", "replace")[: error.position].decode("utf-8", "replace")
-        line = before.count("\n") + 1
+        line = line_breaks(before) + 1
         return YamlTextError(
             f"{error.reason} (character {error.character:#x})", line, len(before) - before.rfind("\n")
         )

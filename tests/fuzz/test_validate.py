@@ -18,7 +18,7 @@ from kuberay_op.api.manifests import Mistake, decode, read_manifests
 from kuberay_op.api.validation import admission_problems
 from kuberay_op.api.validation.whole import examine
 from kuberay_op.api.view import Json
-from kuberay_op.api.yamltext import YamlTextError
+from kuberay_op.api.yamltext import YamlTextError, line_breaks
 from kuberay_op.testing.go_modules import ModuleUnavailableError, module_dir
 from kuberay_op.testing.mutate import mutants, mutated_text, seeds
 
@@ -78,7 +78,7 @@ def fuzz_texts(given: list[Json], count: int, seed: int) -> None:
                     read += 1
                     for problem in examine(item.value):
                         line, column = item.place(problem.path)
-                        assert 1 <= line <= data.count(b"\n") + 1
+                        assert 1 <= line <= line_breaks(decode(data)) + 1
                         assert column >= 1
         except YamlTextError:
             continue  # not text at all
@@ -103,4 +103,4 @@ def test_many_mutated_objects() -> None:
 
 @pytest.mark.slow
 def test_many_mutated_texts() -> None:
-    fuzz_texts(seeds() + samples(), COUNT // 10, SEED + 1)
+    fuzz_texts(seeds() + samples(), COUNT, SEED + 1)

@@ -143,6 +143,18 @@ def test_documents_of_a_file_keep_their_lines() -> None:
     assert found[2].place(("c", "d")) == (7, 3)
 
 
+def test_lines_are_counted_as_yaml_does() -> None:
+    found = items("a: 1\r\nb: 2\rc: 3\n---\r\nd: 4\n")
+    assert [item.value for item in found if isinstance(item, Manifest)] == [
+        {"a": 1, "b": 2, "c": 3},
+        {"d": 4},
+    ]
+    assert isinstance(found[0], Manifest)
+    assert isinstance(found[1], Manifest)
+    assert found[0].place(("c",)) == (3, 1)
+    assert found[1].place(("d",)) == (5, 1)
+
+
 def test_a_mistake_hides_no_other_document() -> None:
     found = items("a: 1\n---\nb: [\n---\nc: 3\n---\n\td: 4\n---\ne: 5\n")
     values = [item.value for item in found if isinstance(item, Manifest)]
