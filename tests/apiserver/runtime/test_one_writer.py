@@ -78,9 +78,11 @@ async def a_new_raycluster_every_moment(client: Client) -> AsyncIterator[None]:
             await asyncio.sleep(0.1)
 
     task = asyncio.create_task(create())
-    yield
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,6 @@ async def test_the_operator_stopped_continued_and_killed(
             a.signal(signal.SIGCONT)
             await arena.eventually(lambda: a.has_said("no longer leader, standing by"))
             await arena.busy(B)
-            assert not a.said("pass failed"), "losing the lease is no failure of an object"
 
             b.signal(signal.SIGKILL)
             await arena.busy(A)
