@@ -8,7 +8,7 @@ from kuberay_op.api.defaults import with_defaults
 from kuberay_op.api.predicates import GateQuery
 from kuberay_op.api.problems import Path, Problem
 from kuberay_op.api.schema import schema_problems
-from kuberay_op.api.validation.entry import KINDS, validate, warnings
+from kuberay_op.api.validation.entry import validate, warnings
 
 
 def examine(obj: dict[str, Any], gates: GateQuery | None = None) -> list[Problem]:
@@ -17,9 +17,9 @@ def examine(obj: dict[str, Any], gates: GateQuery | None = None) -> list[Problem
     Where the structure is wrong the rules about the same field are not asked: they would only say it again.
     """
     found = schema_problems(obj)
-    if obj.get("kind") not in KINDS or any(problem.path in (("apiVersion",), ("kind",)) for problem in found):
-        return found
     wrong = {problem.path for problem in found}
+    if ("apiVersion",) in wrong or ("kind",) in wrong:  # then nobody knows which rules there are
+        return found
     full = with_defaults(obj)
     more = [*validate(full, gates), *warnings(full, gates)]
     found.extend(problem for problem in more if not _said(problem.path, wrong))
