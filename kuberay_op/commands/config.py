@@ -11,8 +11,8 @@ from typing import Any, Final
 import click
 import yaml
 
-from kuberay_op.commands.flags import FlagsCommand, read_text
-from kuberay_op.config import SETTINGS, ConfigError, Flag, Kind, Resolved, Setting, batch_scheduler, resolve
+from kuberay_op.commands.flags import FlagsCommand, effective
+from kuberay_op.config import SETTINGS, ConfigError, Flag, Kind, Resolved, Setting, batch_scheduler
 from kuberay_op.errors import Misconfigured
 from kuberay_op.features import Gates
 from kuberay_op.logs import redact
@@ -36,7 +36,7 @@ def show(argv: tuple[str, ...]) -> None:
 
     Exit codes: 0 all is well (warnings or not), 1 the operator would not start.
     """
-    resolved = resolve(argv, os.environ, read_text, extra=[Flag("output", Kind.TEXT)])
+    resolved = effective(argv, os.environ, extra=[Flag("output", Kind.TEXT)])
     output = resolved.extra.get("output", "text")
     if output not in OUTPUTS:
         raise click.UsageError(f"--output is {output!r}; allowed is one of {', '.join(OUTPUTS)}")
@@ -62,7 +62,7 @@ def check(file: str, strict: bool, output: str) -> None:
     """
     problems: tuple[str, ...] = ()
     try:
-        resolved = resolve(["--config", file, *(["--strict"] if strict else [])], {}, read_text)
+        resolved = effective(["--config", file, *(["--strict"] if strict else [])], {})
         warnings = resolved.warnings
         batch_scheduler(resolved.config)
     except ConfigError as error:

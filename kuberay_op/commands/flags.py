@@ -6,12 +6,13 @@ arguments as they are, as ``argv``, and hands them to ``kuberay_op.config.resolv
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kuberay_op.config import FLAGS, SETTINGS, Flag, Kind
+from kuberay_op.config import FLAGS, SETTINGS, Flag, Kind, Resolved, peek, resolve
 from kuberay_op.config.goflags import parse
 
 
@@ -51,6 +52,19 @@ def _usage(flag: Flag) -> str:
     return f"--{flag.name}{values.get(flag.kind, ' TEXT')}"
 
 
-def read_text(path: str) -> str:
-    """The text of a file, for ``resolve``."""
+def effective(argv: Sequence[str], environ: Mapping[str, str], extra: Iterable[Flag] = ()) -> Resolved:
+    """The configuration that these flags, variables and files make, with the gates of installed plugins."""
+    from kuberay_op.loader.gates import known_gates  # late: not needed to show help
+
+    folders = split(peek("plugin_folders", argv, environ, _read_text))
+    gates = known_gates(Path(folder) for folder in folders)
+    return resolve(argv, environ, _read_text, gates=gates, extra=extra)
+
+
+def split(text: str) -> list[str]:
+    """The words in a list separated by commas."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _read_text(path: str) -> str:
     return Path(path).read_text("utf-8")

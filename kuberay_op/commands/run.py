@@ -13,12 +13,11 @@ import click
 
 from kuberay_op import __version__, logs
 from kuberay_op.clock import SystemClock
-from kuberay_op.commands.flags import FlagsCommand, read_text
-from kuberay_op.config import Config, bind_address, resolve
-from kuberay_op.controllers.plugins import plugins_of, served_watches
-from kuberay_op.controllers.raycluster.reconciler import RayClusterReconciler
+from kuberay_op.commands.flags import FlagsCommand, effective
+from kuberay_op.config import Config, bind_address
+from kuberay_op.controllers.all import add_controllers
+from kuberay_op.controllers.plugins import plugins_of
 from kuberay_op.kube.client import Client
-from kuberay_op.kube.discovery import Discovery
 from kuberay_op.metrics import Metrics
 from kuberay_op.runtime.debug import Debug
 from kuberay_op.runtime.leader import Leader, LeaseTimes, new_identity
@@ -39,7 +38,7 @@ def run(argv: tuple[str, ...]) -> None:
     Takes the flags of KubeRay's operator, in Go's syntax. Exit codes: 0 after a signal, 1 when it cannot
     start or work.
     """
-    resolved = resolve(argv, os.environ, read_text)
+    resolved = effective(argv, os.environ)
     config = resolved.config
     with logs.setup(config.log_settings()), asyncio.Runner(loop_factory=_loop_factory()) as runner:
         for warning in resolved.warnings:
@@ -96,16 +95,14 @@ async def operate(config: Config) -> None:
             stop=stop,
         )
         manager.heartbeat.dump = True
-        RayClusterReconciler(
+        await add_controllers(
             manager,
-            clock=clock,
-            requeue=config.raycluster_requeue_seconds,
             hooks=plugins.hooks,
             gates=config.gates,
-            events=manager.events,
-            extra=await served_watches(plugins.hooks, Discovery(client, clock)),
+            clock=clock,
+            metrics=metrics,
+            requeue=config.raycluster_requeue_seconds,
         )
-        manager.on_stop(plugins.hooks.stopping)
 
         debug = Debug(manager, clock=clock).routes() if config.enable_debug_endpoints else []
         servers = (
@@ -129,7 +126,6 @@ async def operate(config: Config) -> None:
             health=config.probe_addr,
             metrics=config.metrics_addr,
         )
-        await plugins.hooks.started()
         with stop_on_signals(stop):
             await manager.run()
     _log.info("stopped")

@@ -12,8 +12,8 @@ read files, and says where each value came from. Nothing here reads anything by 
 from kuberay_op.config.draft import Source
 from kuberay_op.config.goflags import Flag
 from kuberay_op.config.model import SETTINGS, Config
-from kuberay_op.config.resolve import FLAGS, ConfigError, Resolved, resolve
-from kuberay_op.config.schedulers import BATCH_SCHEDULERS, batch_scheduler
+from kuberay_op.config.resolve import FLAGS, ConfigError, Resolved, peek, resolve
+from kuberay_op.config.schedulers import BATCH_SCHEDULERS, WORKLOAD_AWARE, batch_scheduler, scheduler_name
 from kuberay_op.config.settings import Kind, Reading, Setting
 from kuberay_op.config.settle import bind_address
 
@@ -21,6 +21,7 @@ __all__ = [
     "BATCH_SCHEDULERS",
     "FLAGS",
     "SETTINGS",
+    "WORKLOAD_AWARE",
     "Config",
     "ConfigError",
     "Flag",
@@ -31,5 +32,7 @@ __all__ = [
     "Source",
     "batch_scheduler",
     "bind_address",
+    "peek",
     "resolve",
+    "scheduler_name",
 ]

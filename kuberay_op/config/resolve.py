@@ -86,6 +86,16 @@ def resolve(
     )
 
 
+def peek(name: str, argv: Sequence[str], environ: Mapping[str, str], read_file: Callable[[str], str]) -> Any:
+    """The value of one setting, mistakes aside: for what must be known before ``resolve`` can be called."""
+    parsed = goflags.parse(FLAGS, argv)
+    path = parsed.values.get("config", "")
+    setting = next(item for item in SETTINGS if item.name == name)
+    draft = Draft()
+    _choose(draft, setting, parsed, environ, _read(path, read_file) if path else None)
+    return draft.values[name]
+
+
 def _read(path: str, read_file: Callable[[str], str]) -> file.FileSettings:
     try:
         return file.read(read_file(path), path)

@@ -19,14 +19,9 @@ LEGACY: Final = "volcano"
 WORKLOAD_AWARE: Final = "kubernetes-was-v1alpha2"
 
 
-def batch_scheduler(config: Config, known: Iterable[str] = BATCH_SCHEDULERS) -> str | None:
-    """The name of the scheduler to use, or None for none.
-
-    Raises ``Misconfigured`` when the settings contradict each other or name one that is not ``known``.
-    """
-    names = sorted(set(known))
-    name, legacy = config.batch_scheduler, config.enable_batch_scheduler
-    if config.gates.enabled("KubernetesWAS"):
+def scheduler_name(name: str, *, legacy: bool, workload_aware: bool) -> str:
+    """What the three ways to ask for a scheduler come to, "" for none; they exclude each other."""
+    if workload_aware:
         if name or legacy:
             raise Misconfigured(
                 "the feature gate KubernetesWAS excludes batch-scheduler and enable-batch-scheduler; "
@@ -37,9 +32,21 @@ def batch_scheduler(config: Config, known: Iterable[str] = BATCH_SCHEDULERS) -> 
         raise Misconfigured(
             f"batch-scheduler ({name!r}) and enable-batch-scheduler are both set; use batch-scheduler alone"
         )
-    if legacy:
-        return LEGACY
-    if name and name not in names:
+    return LEGACY if legacy else name
+
+
+def batch_scheduler(config: Config, known: Iterable[str] = BATCH_SCHEDULERS) -> str | None:
+    """The name of the scheduler to use, or None for none.
+
+    Raises ``Misconfigured`` when the settings contradict each other or name one that is not ``known``.
+    """
+    names = sorted(set(known))
+    name = scheduler_name(
+        config.batch_scheduler,
+        legacy=config.enable_batch_scheduler,
+        workload_aware=config.gates.enabled("KubernetesWAS"),
+    )
+    if name and name == config.batch_scheduler and name not in names:
         near = nearest(name, names)
         hint = f"; did you mean {near}?" if near else ""
         raise Misconfigured(f"batch-scheduler is {name!r}; allowed is one of {', '.join(names)}{hint}")

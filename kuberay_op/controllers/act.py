@@ -6,15 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kuberay_op.api import reasons
+from kuberay_op.controllers.owner import owned
 from kuberay_op.errors import OperatorError
+from kuberay_op.frozen import freeze
+from kuberay_op.hooks.scope import Scope
+from kuberay_op.hooks.verdicts import Ruling, Wait
 from kuberay_op.kube.apply import Applier
 from kuberay_op.kube.cache import Store
 from kuberay_op.kube.client import Client, PatchKind
 from kuberay_op.kube.errors import NotFound
 from kuberay_op.kube.events import Recorder
 from kuberay_op.kube.merge import merge_patch
-from kuberay_op.kube.resource import Key, Object, Resource
+from kuberay_op.kube.resource import PODS, Key, Object, Resource
 from kuberay_op.plan.actions import Action, Create, Delete, Manifest, Outcome, Update
+from kuberay_op.plan.diff import identity
 from kuberay_op.runtime.expectations import Expectations
 
 #: Fields of a status that are written along with a change and are never a reason to write.
@@ -66,19 +71,36 @@ class Actor:
                     await self._applier.delete(resource, action.obj, reason=action.reason, owner=key)
                     self._expect("deleted", key, resource, action.obj)
                     made = {}
-            return Outcome(action, made)
+            return Outcome(action, freeze(made))
         except OperatorError as error:
             return Outcome(action, error=error)
 
+    async def make_for(self, key: Key, scope: Scope, ruling: Ruling) -> OperatorError | None:
+        """Make the objects that a plugin waits for, as far as they are missing; gives what went wrong."""
+        objects = ruling.verdict.objects if isinstance(ruling.verdict, Wait) else ()
+        there = {identity(child) for children in scope.children.values() for child in children}
+        plan = [
+            Create(owned(obj, scope.owner, ruling.plugin), f"plugin {ruling.plugin} waits for it")
+            for obj in objects
+            if identity(obj) not in there
+        ]
+        for outcome in await self.act(key, plan):
+            if outcome.error is not None:
+                return OperatorError(f"plugin {ruling.plugin}: {named(outcome.action.obj)}: {outcome.error}")
+        return None
+
     def resource(self, obj: Manifest) -> Resource:
         """Where objects of this kind live; kinds that nobody watches are refused."""
-        name = (str(obj.get("apiVersion")), str(obj.get("kind")))
-        found = self._resources.get(name)
+        found = self._resources.get(kind_of(obj))
         if found is None:
-            raise OperatorError(
-                f"{name[1]} of {name[0]} is not watched: a plugin that makes it must name it under watches"
-            )
+            raise OperatorError(unwatched(obj))
         return found
+
+    def refuses(self, obj: Manifest) -> str:
+        """Why a plugin's object cannot be made here, "" if it can."""
+        if obj.get("kind") == PODS.kind:
+            return f"{named(obj)}: Pods are not made this way; let a Job make it"
+        return "" if kind_of(obj) in self._resources else unwatched(obj)
 
     async def publish(self, key: Key, owner: Manifest, status: Object) -> bool:
         """Write the status if it says something new; times alone are not news."""
@@ -133,3 +155,20 @@ class Actor:
         store = self._stores.get(resource)
         if store is not None and obj.get("metadata", {}).get("uid"):
             getattr(self._expectations, what)(key, store, obj)
+
+
+def kind_of(obj: Manifest) -> tuple[str, str]:
+    """The apiVersion and kind of an object."""
+    return str(obj.get("apiVersion")), str(obj.get("kind"))
+
+
+def named(obj: Manifest) -> str:
+    """An object as a sentence names it."""
+    metadata = obj.get("metadata") or {}
+    return f"{obj.get('kind')} {metadata.get('name') or metadata.get('generateName')}"
+
+
+def unwatched(obj: Manifest) -> str:
+    """What to say about a kind that no plugin has announced."""
+    version, kind = kind_of(obj)
+    return f"{kind} of {version} is not watched: a plugin that makes it must name it under watches"

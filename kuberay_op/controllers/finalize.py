@@ -6,23 +6,31 @@ collection; only what a finalizer stands for is done here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
-from kuberay_op.api import finalizers, reasons
+from kuberay_op.api import conditions, finalizers, reasons
 from kuberay_op.controllers.act import Actor
-from kuberay_op.controllers.owner import owned
-from kuberay_op.errors import Retry
+from kuberay_op.controllers.hold import Hold
+from kuberay_op.errors import OperatorError
 from kuberay_op.hooks.dispatch import PluginError
 from kuberay_op.hooks.scope import Gang, Scope
 from kuberay_op.hooks.typed import Hooks
-from kuberay_op.hooks.verdicts import Done, Refuse, Wait
+from kuberay_op.hooks.verdicts import Done, Refuse, Ruling, Wait
 from kuberay_op.kube.events import Recorder
 from kuberay_op.kube.resource import Key
-from kuberay_op.plan.actions import Create, Manifest
-from kuberay_op.runtime.result import Result
 
-#: Seconds until a finalizer whose plugin fails is asked again.
+#: Seconds until a finalizer whose plugin fails or refuses is asked again.
 AGAIN: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the clean-up has come: one finalizer is released per pass, or the objections are listed."""
+
+    released: str = ""
+    holds: tuple[Hold, ...] = ()
 
 
 class Finalization:
@@ -33,60 +41,50 @@ class Finalization:
         self._actor = actor
         self._recorder = recorder
 
-    async def run(self, key: Key, scope: Scope, gang: Gang) -> Result:
-        """One step for each finalizer; comes back for those that wait."""
+    async def run(self, key: Key, scope: Scope, gang: Callable[[], Gang]) -> Progress:
+        """One step for each of our finalizers."""
         waiting = await self._release_gang(scope, gang)
-        owner = scope.owner
-        for finalizer in owner["metadata"].get("finalizers") or ():
-            try:
-                ruling = await self._hooks.finalize(scope, finalizer)
-            except PluginError as error:
-                self._recorder.warning(
-                    owner, reasons.PLUGIN_FAILED, reasons.ACTION_CLEANUP, f"{finalizer}: {error}"
-                )
-                waiting.append(AGAIN)
-                continue
-            if ruling is None:
-                if finalizer.startswith(finalizers.OURS):
-                    await self._release(key, owner, finalizer, "no enabled plugin claims it")
-                    return Result.after(0.0).saying(released=finalizer)
-                continue  # somebody else's; they will take it off
-            match ruling.verdict:
-                case Done(reason=reason):
-                    await self._release(key, owner, finalizer, reason or f"plugin {ruling.plugin} is done")
-                    return Result.after(0.0).saying(released=finalizer)
-                case Wait(seconds=seconds, objects=objects):
-                    await self._make(key, scope, objects, ruling.plugin)
-                    waiting.append(seconds)
-                case Refuse(reason=reason):
-                    note = f"{finalizer}: plugin {ruling.plugin} refuses: {reason}"
-                    self._recorder.warning(owner, reasons.PLUGIN_REFUSES, reasons.ACTION_CLEANUP, note)
-                    waiting.append(AGAIN)
         if waiting:
-            raise Retry("waiting for finalizers", after=min(waiting))
-        return Result.done()
+            return Progress(holds=waiting)
+        holds = []
+        for finalizer in scope.owner["metadata"].get("finalizers") or ():
+            if not finalizer.startswith(finalizers.OURS):
+                continue  # somebody else's; they will take it off
+            done = await self._step(key, scope, finalizer)
+            if isinstance(done, Hold):
+                holds.append(done)
+                continue
+            await self._actor.remove_finalizer(key, scope.owner, finalizer, done)
+            return Progress(released=finalizer)
+        return Progress(holds=tuple(holds))
 
-    async def _release_gang(self, scope: Scope, gang: Gang) -> list[float]:
-        """Let the scheduler free the gang; its failure must not hold the deletion of the object."""
+    async def _step(self, key: Key, scope: Scope, finalizer: str) -> str | Hold:
+        """Why the finalizer can go, or why it cannot."""
         try:
-            rulings = await self._hooks.release_gang(scope, gang)
+            ruling = await self._hooks.finalize(scope, finalizer)
         except PluginError as error:
+            return Hold(conditions.PLUGIN_FAILED, f"{finalizer}: {error}", AGAIN)
+        match ruling:
+            case None:
+                return "no enabled plugin claims it"
+            case Ruling(plugin, Done(reason=reason)):
+                return reason or f"plugin {plugin} is done"
+            case Ruling(plugin, Wait()):
+                failed = await self._actor.make_for(key, scope, ruling)
+                return Hold.failed(failed, AGAIN) if failed else Hold.of(ruling)
+            case Ruling(plugin, Refuse(reason=reason)):
+                return Hold(conditions.PLUGIN_REFUSES, f"{finalizer}: plugin {plugin}: {reason}", AGAIN)
+        raise OperatorError(f"{finalizer}: {ruling} is no answer")
+
+    async def _release_gang(self, scope: Scope, gang: Callable[[], Gang]) -> tuple[Hold, ...]:
+        """Let the scheduler free the gang; its failure must not hold the deletion of the object."""
+        if not self._hooks.scheduler:
+            return ()
+        try:
+            rulings = await self._hooks.release_gang(scope, gang())
+        except Exception as error:  # noqa: BLE001 (a spec may be broken in any way, and must go all the same)
             self._recorder.warning(
                 scope.owner, reasons.FAILED_TO_CLEANUP_BATCH_SCHEDULER, reasons.ACTION_CLEANUP, str(error)
             )
-            return []
-        return [r.verdict.seconds for r in rulings if isinstance(r.verdict, Wait)]
-
-    async def _release(self, key: Key, owner: Manifest, finalizer: str, why: str) -> None:
-        await self._actor.remove_finalizer(key, owner, finalizer, why)
-
-    async def _make(self, key: Key, scope: Scope, objects: tuple[Manifest, ...], plugin: str) -> None:
-        there = {(c.get("kind"), c["metadata"]["name"]) for group in scope.children.values() for c in group}
-        plan = [
-            Create(owned(obj, scope.owner, plugin), f"plugin {plugin} cleans up")
-            for obj in objects
-            if (obj.get("kind"), obj.get("metadata", {}).get("name")) not in there
-        ]
-        for outcome in await self._actor.act(key, plan):
-            if outcome.error is not None:
-                raise outcome.error
+            return ()
+        return tuple(Hold.of(ruling) for ruling in rulings if isinstance(ruling.verdict, Wait))

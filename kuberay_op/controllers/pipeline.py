@@ -19,27 +19,36 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, Final, Protocol
 
 from kuberay_op.api import conditions, reasons
+from kuberay_op.api.problems import Problem
 from kuberay_op.api.validation import failure
 from kuberay_op.clock import Clock
-from kuberay_op.controllers.act import Actor
+from kuberay_op.controllers.act import Actor, kind_of, named
 from kuberay_op.controllers.finalize import Finalization
+from kuberay_op.controllers.hold import Hold, with_agreement
 from kuberay_op.controllers.owner import owned
 from kuberay_op.errors import Invalid, Retry
 from kuberay_op.features import Gates
 from kuberay_op.frozen import freeze, thaw
 from kuberay_op.hooks.dispatch import PluginError
-from kuberay_op.hooks.scope import Gang, Scope
+from kuberay_op.hooks.isolation import about
+from kuberay_op.hooks.patches import Change
+from kuberay_op.hooks.scope import Gang, Scope, Watch
 from kuberay_op.hooks.typed import Hooks
-from kuberay_op.hooks.verdicts import Refuse, Ruling, Wait, decide
+from kuberay_op.hooks.verdicts import Ruling, decide
+from kuberay_op.kube.apply import NotOurs
+from kuberay_op.kube.errors import BadRequest, Forbidden, InvalidObject
 from kuberay_op.kube.events import Recorder
-from kuberay_op.kube.resource import Key
-from kuberay_op.plan.actions import Action, Cause, Desired, Manifest
-from kuberay_op.plan.diff import diff
+from kuberay_op.kube.resource import PODS, Key
+from kuberay_op.plan.actions import Action, Cause, Create, Desired, Manifest, Outcome
+from kuberay_op.plan.diff import diff, identity
 from kuberay_op.runtime.result import Result
+
+#: Answers of the API server that say that the object itself is wrong.
+THEIRS: Final = (BadRequest, Forbidden, InvalidObject, NotOurs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +68,12 @@ class Observed:
         """Whether the owner is on its way out."""
         return "deletionTimestamp" in self.owner["metadata"]
 
-    def by_kind(self) -> dict[str, tuple[Manifest, ...]]:
+    def by_kind(self) -> Mapping[str, tuple[Manifest, ...]]:
         """The children by their kind, as plugins see them."""
         found: dict[str, list[Manifest]] = {}
         for child in self.children:
             found.setdefault(str(child.get("kind", "")), []).append(child)
-        return {kind: tuple(objects) for kind, objects in found.items()}
+        return MappingProxyType({kind: tuple(objects) for kind, objects in found.items()})
 
 
 class Kind(Protocol):
@@ -87,24 +96,11 @@ class Kind(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """Why a pass goes no further, as condition and event show it."""
-
-    reason: str
-    message: str
-
-    @classmethod
-    def of(cls, ruling: Ruling) -> Hold:
-        """From a plugin's answer."""
-        verdict = ruling.verdict
-        reason = conditions.PLUGIN_REFUSES if isinstance(verdict, Refuse) else conditions.PLUGIN_WAITS
-        text = verdict.reason if isinstance(verdict, Refuse | Wait) else ""
-        return cls(reason, f"plugin {ruling.plugin}: {text}")
-
-
 class Pipeline:
-    """Makes passes. One per controller; holds no state between passes."""
+    """Makes passes. One per controller; holds no state between passes.
+
+    ``missing`` are the kinds that plugins watch and the cluster does not serve.
+    """
 
     def __init__(
         self,
@@ -116,6 +112,7 @@ class Pipeline:
         gates: Gates,
         clock: Clock,
         requeue: float = 0.0,
+        missing: Mapping[tuple[str, str], Watch] = MappingProxyType({}),
     ) -> None:
         self._kind = kind
         self._hooks = hooks
@@ -124,6 +121,7 @@ class Pipeline:
         self._gates = gates
         self._clock = clock
         self._requeue = requeue
+        self._missing = missing
         self._finalization = Finalization(hooks=hooks, actor=actor, recorder=recorder)
 
     async def run(self, key: Key, observed: Observed) -> Result:
@@ -135,33 +133,33 @@ class Pipeline:
             children=observed.by_kind(),
         )
         began, outcome = time.monotonic(), "error"
-        try:
-            result = await self._pass(key, scope, observed)
-            outcome = "success"
-            return result
-        except PluginError as error:
-            await self._hooks.on_reconcile_error(scope, error)
-            await self._hold(key, scope, observed, Hold(conditions.PLUGIN_FAILED, str(error)))
-            raise
-        except Retry:
-            outcome = "waiting"
-            raise
-        except Invalid:
-            outcome = "refused"
-            raise
-        except Exception as error:
-            await self._hooks.on_reconcile_error(scope, error)
-            raise
-        finally:
-            await self._hooks.after_reconcile(scope, outcome, time.monotonic() - began)
+        with about(observed.uid):
+            try:
+                result = await self._pass(key, scope, observed)
+                outcome = "success"
+                return result
+            except PluginError as error:
+                await self._hooks.on_reconcile_error(scope, error)
+                await self._hold(key, scope, observed, Hold.failed(error))
+                raise
+            except Retry:
+                outcome = "waiting"
+                raise
+            except Invalid:
+                outcome = "refused"
+                raise
+            except Exception as error:
+                await self._hooks.on_reconcile_error(scope, error)
+                raise
+            finally:
+                await self._hooks.after_reconcile(scope, outcome, time.monotonic() - began)
 
     async def _pass(self, key: Key, scope: Scope, observed: Observed) -> Result:
         if observed.deleting:
-            gang = self._kind.gang(scope.owner)
-            return await self._finalization.run(key, scope, gang)
+            return await self._clean_up(key, scope, observed)
         if self._kind.skips(scope.owner):
             return Result.done()
-        scope = await self._checked(scope)
+        scope = await self._checked(key, scope, observed)
         rulings = await self._hooks.before_reconcile(scope)
         scope = replace(scope, rulings=tuple(rulings))
         await self._obey(key, scope, observed, rulings)
@@ -170,97 +168,151 @@ class Pipeline:
             return Result.after(0.0).saying(finalizers="added")  # no child may exist before they do
 
         gang = self._kind.gang(scope.owner)
-        plan: list[Action] = await self._hooks.dispatcher.build(lambda: self._plan(scope, gang, observed))
+        desired, lacking = await self._hooks.dispatcher.build(lambda: self._desired(scope, gang))
+        plan = diff(desired, observed.children)
+        held = await self._held_back(scope, gang, plan)
+        if held is not None:
+            plan = [action for action in plan if not _makes_pod(action)]
         if plan:
-            rulings = [*await self._hooks.admit_gang(scope, gang), *await self._hooks.before_act(scope, plan)]
-            await self._obey(key, scope, observed, rulings)
+            await self._obey(key, scope, observed, await self._hooks.before_act(scope, tuple(plan)))
         outcomes = await self._actor.act(key, plan)
-        await self._hooks.after_act(scope, plan, outcomes)
+        await self._hooks.after_act(scope, tuple(plan), tuple(outcomes))
         standing = [*observed.children, *(o.obj for o in outcomes if o.error is None and o.obj)]
         status = self._kind.status(scope, standing)
-        written = await self._report(key, scope, status, None)
+        hold = self._blamed(outcomes) or held or lacking
+        if hold is not None and (hold is not lacking or not hold.known(scope.owner)):
+            self._recorder.warning(scope.owner, hold.reason, reasons.ACTION_RECONCILE, hold.message)
+        written = await self._report(key, scope, status, hold)
         for done in outcomes:
             if done.error is not None:
                 raise done.error
+        if held is not None:
+            raise held.error()
         result = Result.after(self._requeue) if self._requeue > 0 else Result.done()
         if plan:
             result = result.saying(actions=[f"{type(a).__name__} {a.obj.get('kind')}" for a in plan])
         return result.saying(status="written") if written else result
 
-    async def _checked(self, scope: Scope) -> Scope:
+    async def _clean_up(self, key: Key, scope: Scope, observed: Observed) -> Result:
+        progress = await self._finalization.run(key, scope, lambda: self._kind.gang(scope.owner))
+        if progress.released:
+            return Result.after(0.0).saying(released=progress.released)
+        if progress.holds:
+            await self._hold(key, scope, observed, *progress.holds)
+            waits = [hold.seconds for hold in progress.holds if hold.seconds is not None]
+            raise Retry("waiting for finalizers", after=min(waits, default=None))
+        return Result.done()
+
+    async def _checked(self, key: Key, scope: Scope, observed: Observed) -> Scope:
         """The scope with plugins' defaults filled in; raises Invalid when a rule is broken."""
 
-        def check() -> tuple[Manifest, list[str]]:
+        def check() -> tuple[Manifest, list[tuple[str, Problem]]]:
             built = self._hooks.default(scope.owner)
-            problems = self._hooks.validate(built.obj)
-            return built.obj, [str(problem) for problem in problems if problem.severity == "error"]
+            return built.obj, self._hooks.validate(built.obj)
 
-        owner, mistakes = await self._hooks.dispatcher.build(check)
+        owner, problems = await self._hooks.dispatcher.build(check)
         broken = failure(thaw(owner), self._gates.enabled)
         if broken is not None:
             self._recorder.warning(scope.owner, broken.reason, reasons.ACTION_VALIDATE, broken.message)
             raise Invalid(broken.message)
-        if mistakes:
-            text = f"The {scope.kind} is refused: {'; '.join(mistakes)}"
-            self._recorder.warning(scope.owner, reasons.PLUGIN_REFUSES, reasons.ACTION_VALIDATE, text)
-            raise Invalid(text)
+        errors = [f"plugin {plugin}: {found}" for plugin, found in problems if found.severity == "error"]
+        if errors:
+            hold = Hold(conditions.PLUGIN_REFUSES, "; ".join(errors))
+            await self._hold(key, scope, observed, hold)
+            raise hold.error()
+        if (scope.owner.get("status") or {}).get("observedGeneration") != _generation(scope.owner):
+            for plugin, found in problems:  # once per edit
+                note = f"plugin {plugin}: {found}"
+                self._recorder.warning(scope.owner, reasons.PLUGIN_WARNS, reasons.ACTION_VALIDATE, note)
         return scope if owner is scope.owner else replace(scope, owner=freeze(owner))
 
-    def _plan(self, scope: Scope, gang: Gang, observed: Observed) -> list[Action]:
+    def _desired(self, scope: Scope, gang: Gang) -> tuple[list[Desired], Hold | None]:
+        """The children that should exist, and what plugins want that cannot be."""
         desired = self._kind.desired(scope, self._hooks)
+        made_by = {identity(item.obj): "the operator" for item in desired}
+        lacking = []
         for extra in [*self._hooks.extra_objects(scope), *self._hooks.gang_objects(scope, gang)]:
-            desired.append(
-                Desired(
-                    owned(extra.obj, scope.owner, extra.plugin),
-                    f"plugin {extra.plugin} asks for it",
-                    (Cause(extra.plugin),),
-                )
-            )
-        return diff(desired, observed.children)
+            watch = self._missing.get(kind_of(extra.obj))
+            if watch is not None:
+                if not watch.optional:
+                    lacking.append(missing_api(extra.plugin, watch))
+                continue
+            name = identity(extra.obj)
+            mistake = self._actor.refuses(extra.obj)
+            if name in made_by:
+                mistake = f"{named(extra.obj)} is made by {made_by[name]} already"
+            if mistake:
+                raise self._hooks.dispatcher.blame(extra.plugin, extra.hook, mistake)
+            made_by[name] = f"plugin {extra.plugin!r}"
+            built = self._hooks.patch_object(scope, owned(extra.obj, scope.owner, extra.plugin))
+            causes = (Cause(extra.plugin, extra.hook), *causes_of(built.changes))
+            desired.append(Desired(built.obj, f"plugin {extra.plugin} asks for it", causes))
+        # Frozen, since plugins get to see the plan.
+        return [replace(item, obj=freeze(item.obj)) for item in desired], (
+            Hold.lacking(sorted(set(lacking))) if lacking else None
+        )
+
+    async def _held_back(self, scope: Scope, gang: Gang, plan: Sequence[Action]) -> Hold | None:
+        """The batch scheduler's objection to the Pods of the plan."""
+        if not any(_makes_pod(action) for action in plan):
+            return None
+        ruling = decide(await self._hooks.admit_gang(scope, gang))
+        return None if ruling is None else Hold.of(ruling)
 
     async def _obey(self, key: Key, scope: Scope, observed: Observed, rulings: Sequence[Ruling]) -> None:
-        """Go on, or say why not and stop the pass."""
+        """Go on, or say why not and stop the pass. What plugins wait for is made first."""
         ruling = decide(rulings)
         if ruling is None:
             return
         hold = Hold.of(ruling)
+        for each in rulings:
+            failed = await self._actor.make_for(key, scope, each)
+            if failed is not None:
+                hold = replace(hold, reason=conditions.PLUGIN_FAILED, message=str(failed))
         await self._hold(key, scope, observed, hold)
-        if isinstance(ruling.verdict, Wait):
-            raise Retry(hold.message, after=ruling.verdict.seconds)
-        raise Invalid(hold.message)
+        raise hold.error()
 
-    async def _hold(self, key: Key, scope: Scope, observed: Observed, hold: Hold) -> None:
+    def _blamed(self, outcomes: Sequence[Outcome]) -> Hold | None:
+        """The server refuses an object that plugins made or changed: most likely it is theirs to mend."""
+        errors: list[PluginError] = []
+        for done in outcomes:
+            if isinstance(done.error, THEIRS):
+                problem = f"{named(done.action.obj)}: {done.error}"
+                errors += [
+                    self._hooks.dispatcher.blame(cause.plugin, cause.hook, problem)
+                    for cause in done.action.causes
+                ]
+        return Hold(conditions.PLUGIN_FAILED, "; ".join(map(str, errors))) if errors else None
+
+    async def _hold(self, key: Key, scope: Scope, observed: Observed, *holds: Hold) -> None:
         """Nothing is written for the object but why: an event and a condition."""
-        self._recorder.warning(scope.owner, hold.reason, reasons.ACTION_RECONCILE, hold.message)
-        await self._report(key, scope, self._kind.status(scope, observed.children), hold)
+        for hold in holds:
+            self._recorder.warning(scope.owner, hold.reason, reasons.ACTION_RECONCILE, hold.message)
+        first = replace(holds[0], message="; ".join(hold.message for hold in holds))
+        await self._report(key, scope, self._kind.status(scope, observed.children), first)
 
     async def _report(self, key: Key, scope: Scope, status: dict[str, Any], hold: Hold | None) -> bool:
         if scope.gate("RayClusterStatusConditions"):
-            status["conditions"] = _with_agreement(status, scope, hold, scope.now)
+            status["conditions"] = with_agreement(scope.owner, status, hold, scope.now)
         return await self._actor.publish(key, scope.owner, status)
 
 
-def _with_agreement(
-    status: Mapping[str, Any], scope: Scope, hold: Hold | None, now: datetime
-) -> list[Mapping[str, Any]]:
-    """The conditions with ours on plugins: there once a plugin has objected, true again when none does."""
-    before = list(scope.owner.get("status", {}).get("conditions", ()))
-    own = [c for c in status.get("conditions", before) if c.get("type") != conditions.PLUGINS_AGREE]
-    old = next((c for c in before if c.get("type") == conditions.PLUGINS_AGREE), None)
-    if hold is None and old is None:
-        return own
-    truth = conditions.TRUE if hold is None else conditions.FALSE
-    since = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    if old is not None and old.get("status") == truth:
-        since = str(old.get("lastTransitionTime", since))
-    return [
-        *own,
-        {
-            "type": conditions.PLUGINS_AGREE,
-            "status": truth,
-            "reason": conditions.ALL_AGREE if hold is None else hold.reason,
-            "message": "" if hold is None else hold.message[:1000],
-            "lastTransitionTime": since,
-            "observedGeneration": scope.owner["metadata"].get("generation", 0),
-        },
-    ]
+def causes_of(changes: Sequence[Change]) -> tuple[Cause, ...]:
+    """The plugins behind an object's changes, as a plan names them."""
+    return tuple(Cause(change.plugin, change.hook, change.patch.step) for change in changes)
+
+
+def missing_api(plugin: str, watch: Watch) -> str:
+    """What to say about an API that the cluster lacks."""
+    return (
+        f"plugin {plugin}: this cluster does not serve {watch.kind} of {watch.api_version}; "
+        "install it and restart the operator"
+    )
+
+
+def _makes_pod(action: Action) -> bool:
+    return isinstance(action, Create) and action.obj.get("kind") == PODS.kind
+
+
+def _generation(owner: Manifest) -> Any:
+    return owner["metadata"].get("generation")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from kuberay_op.config import Config
+from kuberay_op.errors import Misconfigured
 from kuberay_op.hooks.meter import PluginMeter
 from kuberay_op.hooks.scope import Watch
 from kuberay_op.hooks.typed import Hooks
@@ -35,26 +38,41 @@ def wanted(config: Config) -> Wanted:
 def plugins_of(config: Config, metrics: Metrics) -> Plugins:
     """Load the plugins; raises Misconfigured when that is not possible."""
     folders = [Path(folder) for folder in _words(config.plugin_folders)]
-    loaded = load_plugins(wanted(config), config.gates, folders=folders, meter=PluginMeter(metrics))
-    loaded.hooks.register_metrics(metrics.registry)
-    return loaded
+    return load_plugins(wanted(config), config.gates, folders=folders, meter=PluginMeter(metrics))
 
 
-async def served_watches(hooks: Hooks, discovery: Discovery) -> Sequence[Resource]:
-    """The kinds that plugins want watched and the cluster has; what it lacks is said once, here."""
-    found: dict[Resource, None] = {}
-    for plugin, watch in hooks.watches():
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """The kinds of objects that plugins make, as far as this cluster has them."""
+
+    served: tuple[Resource, ...] = ()
+    #: By apiVersion and kind.
+    missing: Mapping[tuple[str, str], Watch] = field(default_factory=dict)
+
+
+async def find_kinds(hooks: Hooks, discovery: Discovery) -> Kinds:
+    """Look for the kinds that plugins want watched; what the cluster lacks is said once, here."""
+    served: dict[Resource, None] = {}
+    missing: dict[tuple[str, str], Watch] = {}
+    for plugin, watch in await hooks.dispatcher.in_thread(hooks.watches):
         resource = await discovery.find(watch.api_version, watch.kind)
         if resource is None:
-            _report_missing(plugin, watch)
+            say = log.info if watch.optional else log.warning
+            say(
+                "the cluster lacks an API that a plugin uses",
+                plugin=plugin,
+                api=watch.api_version,
+                kind=watch.kind,
+            )
+            missing[watch.api_version, watch.kind] = watch
+        elif not resource.namespaced:
+            raise Misconfigured(
+                f"plugin {plugin!r} watches {watch.kind} of {watch.api_version}, which does not live in "
+                "namespaces and so cannot belong to a Ray object"
+            )
         else:
-            found[resource] = None
-    return list(found)
-
-
-def _report_missing(plugin: str, watch: Watch) -> None:
-    say = log.info if watch.optional else log.warning
-    say("the cluster lacks an API that a plugin uses", plugin=plugin, api=watch.api_version, kind=watch.kind)
+            served[resource] = None
+    return Kinds(tuple(served), MappingProxyType(missing))
 
 
 def _words(text: str) -> list[str]:

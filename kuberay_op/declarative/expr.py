@@ -7,7 +7,7 @@ everything else is an error when the plugin is loaded. What is listed cannot har
 * a missing key, or a look-up in something that has none, is null;
 * only the functions in ``FUNCTIONS`` can be called;
 * there are no loops, so an expression ends after as many steps as it has nodes, and their number is limited;
-  so are the size of every number, text and list that comes out of a step.
+  so are the size of every number, text and list that comes out of a step, and what one step may look at.
 
 An expression is compiled once into closures; evaluating it costs about a microsecond per node.
 """
@@ -15,9 +15,11 @@ An expression is compiled once into closures; evaluating it costs about a micros
 from __future__ import annotations
 
 import ast
+import fnmatch
+import math
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from kuberay_op.api import names
@@ -28,8 +30,11 @@ from kuberay_op.errors import OperatorError
 MOST_TEXT: Final = 1000
 #: Most nodes of the syntax tree.
 MOST_NODES: Final = 200
-#: Largest text or list that a step may make.
-MOST_SIZE: Final = 100_000
+#: Longest text and longest list that a step may make.
+MOST_CHARACTERS: Final = 20_000
+MOST_ITEMS: Final = 1000
+#: Longest pattern and longest quantity that a function looks at.
+MOST_PATTERN: Final = 200
 #: Largest whole number.
 MOST_NUMBER: Final = 2**63
 
@@ -48,12 +53,14 @@ class Failed(OperatorError):
 class Expression:
     """A compiled expression. Equal to another with the same text."""
 
-    __slots__ = ("_evaluate", "names", "options", "text")
+    __slots__ = ("_evaluate", "names", "options", "steps", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         compiler = _Compiler(text)
         self._evaluate = compiler.compiled
+        #: How many steps it takes at most.
+        self.steps: int = compiler.nodes
         #: The variables it reads.
         self.names: frozenset[str] = frozenset(compiler.names)
         #: The options it reads by name (``options.x``), so that a misspelt one is found when linting.
@@ -111,6 +118,8 @@ def _lower(value: Any) -> str:
 
 
 def _quantity(value: Any) -> Quantity:
+    if isinstance(value, str) and len(value) > MOST_PATTERN:
+        raise Failed(f"a quantity may have {MOST_PATTERN} characters, this has {len(value)}")
     try:
         return Quantity.parse(value if value is not None else 0)
     except (ValueError, TypeError) as error:
@@ -130,10 +139,17 @@ def _quantity_times(value: Any, factor: Any) -> str:
 
 def _glob(value: Any, patterns: Any) -> bool:
     wanted = [patterns] if isinstance(patterns, str) else patterns or ()
-    if not isinstance(wanted, Sequence):
-        raise Failed(f"glob() takes a pattern or a list of them, not {_type(patterns)}")
-    text = _text(value)
-    return any(fnmatchcase(text, _text(pattern)[:MOST_TEXT]) for pattern in wanted)
+    if not isinstance(wanted, Sequence) or len(wanted) > MOST_ITEMS:
+        raise Failed(f"glob() takes a pattern or a list of {MOST_ITEMS} at most, not {_type(patterns)}")
+    text = _bounded(_text(value), Failed)
+    return any(_matches(text, _text(pattern)) for pattern in wanted)
+
+
+def _matches(text: str, pattern: str) -> bool:
+    if len(pattern) > MOST_PATTERN:
+        raise Failed(f"a pattern may have {MOST_PATTERN} characters, this has {len(pattern)}")
+    # Not fnmatchcase, which remembers every pattern it has seen: they may come from users' objects.
+    return re.match(fnmatch.translate(pattern), text) is not None
 
 
 #: What an expression may call.
@@ -190,7 +206,7 @@ class _Compiler:
         self.names: set[str] = set()
         self.options: set[str] = set()
         self._text = text
-        self._nodes = 0
+        self.nodes = 0
         try:
             tree = ast.parse(text.strip(), mode="eval")
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -198,8 +214,8 @@ class _Compiler:
         self.compiled = self._compile(tree.body)
 
     def _compile(self, node: ast.expr) -> Evaluate:
-        self._nodes += 1
-        if self._nodes > MOST_NODES:
+        self.nodes += 1
+        if self.nodes > MOST_NODES:
             raise BadExpression(f"an expression may have {MOST_NODES} parts; this has more")
         method = getattr(self, f"_compile_{type(node).__name__}", None)
         if method is None:
@@ -327,15 +343,20 @@ def _contains(container: Any, item: Any) -> bool:
     if isinstance(container, Mapping):
         return isinstance(item, str) and item in container
     if isinstance(container, Sequence):
+        if _holds_others(item):
+            raise Failed("'in' looks for a text, a number, true, false or null in a list")
         return item in container
     raise Failed(f"'in' takes a text, a list or a mapping, not {_type(container)}")
 
 
 def _compared(compare: Callable[[Any, Any], Any], left: Any, right: Any) -> bool:
-    try:
-        return bool(compare(left, right))
-    except (TypeError, RecursionError):
-        raise Failed(f"{_type(left)} and {_type(right)} cannot be compared") from None
+    # Comparing two large objects would take longer than a step may.
+    if not (_holds_others(left) and _holds_others(right)):
+        try:
+            return bool(compare(left, right))
+        except TypeError:
+            pass
+    raise Failed(f"{_type(left)} and {_type(right)} cannot be compared") from None
 
 
 def _added(left: Any, right: Any) -> Any:
@@ -358,6 +379,10 @@ def _computed(compute: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
         raise Failed(str(error)) from None
 
 
+def _holds_others(value: Any) -> bool:
+    return isinstance(value, Mapping) or _is_list(value)
+
+
 def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
@@ -371,8 +396,12 @@ def _a_number(value: Any, what: str) -> int | float:
 def _bounded(value: Any, error: type[OperatorError]) -> Any:
     if isinstance(value, int) and abs(value) > MOST_NUMBER:
         raise error(f"a number may not exceed {MOST_NUMBER}")
-    if isinstance(value, str | list) and len(value) > MOST_SIZE:
-        raise error(f"a text or list may have {MOST_SIZE} items, this has {len(value)}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise error("a number must be finite")
+    if isinstance(value, str) and len(value) > MOST_CHARACTERS:
+        raise error(f"a text may have {MOST_CHARACTERS} characters, this has {len(value)}")
+    if isinstance(value, list) and len(value) > MOST_ITEMS:
+        raise error(f"a list may have {MOST_ITEMS} items, this has {len(value)}")
     return value
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kuberay_op.api.problems import Path, Problem
+from kuberay_op.declarative.expr import CONSTANTS, FUNCTIONS
 from kuberay_op.declarative.manifest import (
     API_VERSION,
     OWNERS,
@@ -17,8 +18,12 @@ from kuberay_op.declarative.manifest import (
     option_default,
 )
 from kuberay_op.declarative.options import option_mistake
-from kuberay_op.declarative.plugin import DeclarativePlugin
+from kuberay_op.declarative.plugin import VARIABLES, DeclarativePlugin
 from kuberay_op.errors import OperatorError
+from kuberay_op.hooks.answers import finalizer_mistake
+
+#: What the operator does with children that a plugin makes, whatever their kind.
+VERBS = ("create", "delete", "get", "list", "patch", "watch")
 
 #: Sections that hold steps.
 SECTIONS = ("values", "checks", "patches", "objects", "finalizers")
@@ -38,7 +43,10 @@ def lint(raw: Any) -> list[Problem]:
         *_steps(manifest),
         *_one_of(manifest),
         *_options(manifest),
+        *_values(manifest),
         *_objects(manifest),
+        *_finalizers(manifest),
+        *_watches(manifest),
         *_manners(manifest),
     ]
     try:
@@ -56,8 +64,7 @@ def _all_steps(manifest: PluginManifest) -> Iterator[tuple[Path, Step]]:
 
 def _steps(manifest: PluginManifest) -> Iterator[Problem]:
     for path, step in _all_steps(manifest):
-        for key in ("when",):
-            yield from _words(step.raw.get(key), (*path, key))
+        yield from _words(step.raw.get("when"), (*path, "when"))
         match = step.match
         for field in Match.fields().values():
             yield from _words(match.raw.get(field.json), (*path, "match", field.json))
@@ -91,9 +98,19 @@ def _one_of(manifest: PluginManifest) -> Iterator[Problem]:
             yield Problem(("patches", index, "merge"), "must be a mapping")
         elif patch.json_patch is not None and not isinstance(patch.json_patch, list):
             yield Problem(("patches", index, "jsonPatch"), "must be a list of operations")
+
+
+def _values(manifest: PluginManifest) -> Iterator[Problem]:
     for index, value in enumerate(manifest.values):
+        path: Path = ("values", index, "set")
         if not isinstance(value.set, dict):
-            yield Problem(("values", index, "set"), "must be a mapping of names to values")
+            yield Problem(path, "must be a mapping of names to values")
+            continue
+        for name in value.set:
+            if not str(name).isidentifier():
+                yield Problem((*path, str(name)), "must be a name: letters, digits and '_'")
+            elif name in VARIABLES or name in CONSTANTS or name in FUNCTIONS:
+                yield Problem((*path, name), "is a name that the language has already")
 
 
 def _options(manifest: PluginManifest) -> Iterator[Problem]:
@@ -123,20 +140,55 @@ def _computed_use(manifest: PluginManifest) -> bool:
 
 def _objects(manifest: PluginManifest) -> Iterator[Problem]:
     for index, step in enumerate(manifest.objects):
-        template = step.template
-        path: Path = ("objects", index, "template")
-        if not isinstance(template, Mapping):
-            yield Problem(path, "must be an object with apiVersion, kind and metadata.name")
-            continue
-        for key in ("apiVersion", "kind"):
-            if not template.get(key):
-                yield Problem((*path, key), "is required")
-        metadata = template.get("metadata")
-        if not isinstance(metadata, Mapping) or not metadata.get("name"):
-            yield Problem((*path, "metadata", "name"), "is required: the core finds the object by its name")
-        group = str(template.get("apiVersion", "")).rpartition("/")[0]
-        if not any(group in rule.api_groups for rule in manifest.rbac):
-            yield Problem(path, f"the rbac section grants nothing in the API group {group!r}")
+        yield from _made(manifest, step.template, ("objects", index, "template"))
+
+
+def _finalizers(manifest: PluginManifest) -> Iterator[Problem]:
+    for index, step in enumerate(manifest.finalizers):
+        if mistake := finalizer_mistake(step.name):
+            yield Problem(("finalizers", index, "name"), mistake)
+        path: Path = ("finalizers", index, "job")
+        yield from _made(manifest, step.job, path)
+        if isinstance(step.job, Mapping) and step.job.get("kind") not in (None, "Job"):
+            yield Problem((*path, "kind"), "must be Job: the operator waits for its end")
+
+
+def _made(manifest: PluginManifest, template: Any, path: Path) -> Iterator[Problem]:
+    """What is wrong with the template of an object that the operator is to make."""
+    if not isinstance(template, Mapping):
+        yield Problem(path, "must be an object with apiVersion, kind and metadata.name")
+        return
+    for key in ("apiVersion", "kind"):
+        if not template.get(key):
+            yield Problem((*path, key), "is required")
+    metadata = template.get("metadata")
+    if not isinstance(metadata, Mapping) or not metadata.get("name"):
+        yield Problem((*path, "metadata", "name"), "is required: the core finds the object by its name")
+    version, kind = str(template.get("apiVersion")), str(template.get("kind"))
+    if kind == "Pod":
+        yield Problem((*path, "kind"), "cannot be Pod; let a Job make it")
+    elif "$" not in version + kind and not any(
+        (watch.api_version, watch.kind) == (version, kind) for watch in manifest.watches
+    ):
+        yield Problem(path, f"makes {kind} of {version}, which is not under watches")
+
+
+def _watches(manifest: PluginManifest) -> Iterator[Problem]:
+    for index, watch in enumerate(manifest.watches):
+        group = watch.api_version.rpartition("/")[0]
+        granted = {
+            verb
+            for rule in manifest.rbac
+            if group in rule.api_groups and watch.plural in rule.resources and not rule.resource_names
+            for verb in rule.verbs
+        }
+        missing = sorted({*VERBS} - granted)
+        if missing and "*" not in granted:
+            yield Problem(
+                ("watches", index),
+                f"the rbac section does not grant {', '.join(missing)} on {watch.plural} in the API group "
+                f"{group!r}",
+            )
 
 
 def _manners(manifest: PluginManifest) -> Iterator[Problem]:

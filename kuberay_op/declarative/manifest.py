@@ -150,7 +150,7 @@ class ObjectStep(Step):
 
 
 class Finalizer(Step):
-    """Cleans up with a Job when the owner is deleted. ``name`` is the finalizer itself."""
+    """Cleans up with a Job when the owner is deleted. ``name`` is the finalizer itself, ``ray.io/NAME``."""
 
     job = Anything("job", "The Job; values may hold ${expressions}.", required=True)
     deadline_seconds = Integer(
@@ -181,7 +181,10 @@ class PluginManifest(View):
     api_version = Text("apiVersion", f"Version of this contract: {API_VERSION}.", required=True)
     kind = Text("kind", "Plugin.", required=True, choices=(KIND,))
     name = Text(
-        "name", "Name by which it is enabled.", required=True, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+        "name",
+        "Name by which it is enabled; 63 characters at most.",
+        required=True,
+        pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
     )
     summary = Text("summary", "One sentence for lists.", required=True)
     description = Text("description", "More about it, for its page.", default="")

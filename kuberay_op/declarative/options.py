@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 from kuberay_op.declarative.manifest import Option, PluginManifest, option_default
@@ -33,17 +32,18 @@ def checked_options(manifest: PluginManifest, given: Mapping[str, Any]) -> Mappi
         if given.get(name) is None:
             if option.required:
                 mistakes.append(f"{name}: is required")
-            values[name] = freeze(option_default(option))
+            values[name] = option_default(option)
             continue
         mistake = option_mistake(option, given[name])
         if mistake:
             mistakes.append(f"{name}: {mistake}")
-        values[name] = freeze(given[name])
+        values[name] = given[name]
     if mistakes:
         raise Misconfigured(
             "".join([f"options of plugin {manifest.name!r}:", *(f"\n  {m}" for m in mistakes)])
         )
-    return MappingProxyType(values)
+    options: Mapping[str, Any] = freeze(values)
+    return options
 
 
 def option_mistake(option: Option, value: Any) -> str:

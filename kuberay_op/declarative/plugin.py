@@ -22,8 +22,7 @@ from kuberay_op.api.problems import Problem
 from kuberay_op.declarative.expr import Expression
 from kuberay_op.declarative.manifest import PluginManifest
 from kuberay_op.declarative.steps import CompiledStep, Subject
-from kuberay_op.declarative.template import Template
-from kuberay_op.features import FeatureGate, Stage
+from kuberay_op.declarative.template import Budget, Template
 from kuberay_op.hooks.patches import JsonPatch, Manifest, Merge, Patch
 from kuberay_op.hooks.scope import Gang, Group, PolicyRule, Scope, Watch
 from kuberay_op.hooks.specs import Options, hookimpl
@@ -69,7 +68,7 @@ class DeclarativePlugin:
     @property
     def kuberay_hooks(self) -> frozenset[str]:
         """The hooks that the manifest has something for; the dispatcher skips the others."""
-        found = {"kuberay_feature_gates", "kuberay_rbac_rules", "kuberay_watches", "kuberay_scheduler_names"}
+        found = {"kuberay_rbac_rules", "kuberay_watches"}
         if self._patches:
             found |= {"kuberay_patch_object"}
             found |= {"kuberay_schedule_child" if self.schedules else "kuberay_patch_pod"}
@@ -104,15 +103,6 @@ class DeclarativePlugin:
     # -- registration ----------------------------------------------------------------------------------------
 
     @hookimpl
-    def kuberay_feature_gates(self) -> Iterable[FeatureGate]:
-        """The gate of the manifest."""
-        gate = self.manifest.feature_gate
-        if not gate:
-            return []
-        stage = Stage(gate.stage or Stage.ALPHA.value)
-        return [FeatureGate(gate.name, stage, gate.since, gate.default, gate.description)]
-
-    @hookimpl
     def kuberay_rbac_rules(self) -> Iterable[PolicyRule]:
         """The ``rbac`` section."""
         return [
@@ -124,11 +114,6 @@ class DeclarativePlugin:
     def kuberay_watches(self) -> Iterable[Watch]:
         """The ``watches`` section."""
         return [Watch(w.api_version, w.kind, w.plural, optional=w.optional) for w in self.manifest.watches]
-
-    @hookimpl
-    def kuberay_scheduler_names(self) -> Iterable[str]:
-        """The batch scheduler it provides."""
-        return [self.manifest.provides.batch_scheduler] if self.schedules else []
 
     # -- building --------------------------------------------------------------------------------------------
 
@@ -171,15 +156,15 @@ class DeclarativePlugin:
     @hookimpl
     def kuberay_validate(self, obj: Manifest, options: Options) -> Iterable[Problem]:
         """The ``checks`` section."""
-        subject = Subject(owner=obj)
-        variables = self._variables(subject, options)
+        subject, budget = Subject(owner=obj), Budget()
+        variables = self._variables(subject, options, budget)
         problems = []
         for step, check, text in self._checks:
-            if step.applies(subject, variables):
+            if step.applies(subject, variables, budget):
                 path = tuple(check.field.split(".")) if check.field else ()
                 severity = "error" if check.fail else "warning"
                 rule = f"plugin.{self.manifest.name}"
-                problems.append(Problem(path, str(text(variables)), severity=severity, rule=rule))  # type: ignore[arg-type]  # one of the two
+                problems.append(Problem(path, str(text(variables, budget)), severity=severity, rule=rule))  # type: ignore[arg-type]  # one of the two
         return problems
 
     # -- finalization ----------------------------------------------------------------------------------------
@@ -187,9 +172,9 @@ class DeclarativePlugin:
     @hookimpl
     def kuberay_finalizers(self, scope: Scope, options: Options) -> Iterable[str]:
         """The finalizers whose conditions hold."""
-        subject = Subject(owner=scope.owner)
-        variables = self._variables(subject, options)
-        return [step.name for step, _ in self._finalizers if step.applies(subject, variables)]
+        subject, budget = Subject(owner=scope.owner), Budget()
+        variables = self._variables(subject, options, budget)
+        return [step.name for step, _ in self._finalizers if step.applies(subject, variables, budget)]
 
     @hookimpl
     def kuberay_finalize(self, scope: Scope, finalizer: str, options: Options) -> Verdict | None:
@@ -200,8 +185,8 @@ class DeclarativePlugin:
         return None
 
     def _finalize(self, scope: Scope, step: CompiledStep, deadline: int, options: Options) -> Verdict:
-        subject = Subject(owner=scope.owner)
-        made = list(step.results(subject, self._variables(subject, options)))
+        subject, budget = Subject(owner=scope.owner), Budget()
+        made = list(step.results(subject, self._variables(subject, options, budget), budget))
         if not made:
             return Done(reason="nothing to clean up")
         waited = _seconds_since_deletion(scope)
@@ -215,32 +200,32 @@ class DeclarativePlugin:
 
     # -- how -------------------------------------------------------------------------------------------------
 
-    def _variables(self, subject: Subject, options: Options, **more: Any) -> dict[str, Any]:
+    def _variables(self, subject: Subject, options: Options, budget: Budget, **more: Any) -> dict[str, Any]:
         variables: dict[str, Any] = {
             "owner": subject.owner, "object": subject.object, "options": options, **more,
         }  # fmt: skip
         for step in self._values:
-            for names in step.results(subject, variables):
+            for names in step.results(subject, variables, budget):
                 variables.update(names)
         return variables
 
     def _patch(
         self, scope: Scope, obj: Manifest, options: Options, group: Group | None
     ) -> Sequence[Patch] | None:
-        subject = Subject(scope.owner, obj, group.role if group else "")
+        subject, budget = Subject(scope.owner, obj, group.role if group else ""), Budget()
         bound = {"name": group.name, "role": group.role, "spec": group.spec} if group else None
-        variables = self._variables(subject, options, group=bound)
-        return list(self._patched(subject, variables))
+        variables = self._variables(subject, options, budget, group=bound)
+        return list(self._patched(subject, variables, budget))
 
-    def _patched(self, subject: Subject, variables: Mapping[str, Any]) -> Iterator[Patch]:
+    def _patched(self, subject: Subject, variables: Mapping[str, Any], budget: Budget) -> Iterator[Patch]:
         for step, is_json_patch in self._patches:
-            for made in step.results(subject, variables):
+            for made in step.results(subject, variables, budget):
                 yield JsonPatch(made, step.name) if is_json_patch else Merge(made, step.name)
 
     def _make_objects(self, scope: Scope, options: Options, more: Mapping[str, Any]) -> list[Manifest]:
-        subject = Subject(owner=scope.owner)
-        variables = self._variables(subject, options, **more)
-        return [made for step in self._objects for made in step.results(subject, variables)]
+        subject, budget = Subject(owner=scope.owner), Budget()
+        variables = self._variables(subject, options, budget, **more)
+        return [made for step in self._objects for made in step.results(subject, variables, budget)]
 
 
 def _patch_source(merge: Any, json_patch: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from kuberay_op import logs
 from kuberay_op.declarative.expr import Expression, Failed, Variables
 from kuberay_op.declarative.manifest import Match, Step
-from kuberay_op.declarative.template import Template
+from kuberay_op.declarative.template import Budget, Template
 from kuberay_op.errors import OperatorError
 
 log = logs.get_logger("plugins")
@@ -55,13 +55,13 @@ class CompiledStep:
         loop = [] if self._loop is None else [self._loop]
         return [*self._when, *loop, *self._makes.expressions]
 
-    def applies(self, subject: Subject, variables: Variables) -> bool:
+    def applies(self, subject: Subject, variables: Variables, budget: Budget) -> bool:
         """Whether it matches and all its conditions hold; a skip is logged with the one that did not."""
         if not subject.matches(self._match):
             return False
         for condition in self._when:
             try:
-                holds = condition(variables)
+                holds = budget.evaluate(condition, variables)
             except Failed as error:
                 raise StepFailed(f"step {self.name!r}: when: {error}") from None
             if not holds:
@@ -69,23 +69,23 @@ class CompiledStep:
                 return False
         return True
 
-    def results(self, subject: Subject, variables: Variables) -> Iterator[Any]:
+    def results(self, subject: Subject, variables: Variables, budget: Budget) -> Iterator[Any]:
         """What the step makes: once, or once per item of its loop; nothing when it does not apply."""
         rounds: Sequence[Variables] = [variables]
         try:
             if self._loop is not None:
                 if not subject.matches(self._match):
                     return
-                rounds = [{**variables, "item": item} for item in self._items(variables)]
+                rounds = [{**variables, "item": item} for item in self._items(variables, budget)]
             for bound in rounds:
-                if self.applies(subject, bound):
-                    yield self._makes(bound)
+                if self.applies(subject, bound, budget):
+                    yield self._makes(bound, budget)
         except Failed as error:
             raise StepFailed(f"step {self.name!r}: {error}") from None
 
-    def _items(self, variables: Variables) -> Sequence[Any]:
+    def _items(self, variables: Variables, budget: Budget) -> Sequence[Any]:
         assert self._loop is not None  # noqa: S101 (for the type checker; the caller looked)
-        found = self._loop(variables)
+        found = budget.evaluate(self._loop, variables)
         if found is None:
             return ()
         if isinstance(found, Mapping):

@@ -5,6 +5,7 @@ This is what a plugin imports::
     from kuberay_op.hooks import Merge, Scope, hookimpl
 """
 
+from kuberay_op.api.problems import Problem
 from kuberay_op.hooks.patches import JsonPatch, Manifest, Merge, Patch
 from kuberay_op.hooks.scope import Gang, GangMember, Group, PolicyRule, Scope, Watch
 from kuberay_op.hooks.specs import CONTRACT, Options, hookimpl
@@ -22,6 +23,7 @@ __all__ = [
     "Options",
     "Patch",
     "PolicyRule",
+    "Problem",
     "Refuse",
     "Scope",
     "Verdict",

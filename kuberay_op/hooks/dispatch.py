@@ -12,20 +12,23 @@ import asyncio
 import contextvars
 import inspect
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 from weakref import WeakSet
 
 import pluggy
 
 from kuberay_op.errors import OperatorError
-from kuberay_op.hooks.isolation import Late, Quarantined, Workshop, current
-from kuberay_op.hooks.specs import FAMILIES, Options
+from kuberay_op.hooks.answers import Rubbish
+from kuberay_op.hooks.isolation import Doing, Late, Quarantined, Stop, Workshop, current
+from kuberay_op.hooks.specs import BUILDING, FAMILIES, Options
 
-#: Things one answer may hold; a plugin that yields more is broken, not generous.
-MOST_ITEMS: Final = 200
+#: Longest description of a plugin's failure, in characters.
+MOST_TEXT: Final = 500
+
+T = TypeVar("T")
 
 #: Checks an answer and makes of it what the caller needs.
 Take = Callable[[Any], Any]
@@ -42,15 +45,10 @@ class PluginError(OperatorError):
     """A plugin raised, answered rubbish, or was late."""
 
     def __init__(self, plugin: str, hook: str, cause: BaseException) -> None:
-        problem = str(cause) if isinstance(cause, OperatorError | Late | Quarantined) else repr(cause)
-        super().__init__(f"plugin {plugin!r}: {hook}: {problem}")
+        super().__init__(f"plugin {plugin!r}: {hook}: {_described(cause)}")
         self.plugin = plugin
         self.hook = hook
         self.cause = cause
-
-
-class Rubbish(OperatorError):
-    """An answer of the wrong kind."""
 
 
 class LeakedTasks(OperatorError):
@@ -109,23 +107,23 @@ class Dispatcher:
         self._implementations = {name: tuple(_implementations(manager, name, options)) for name in FAMILIES}
         #: Whether some sync hook runs code that could hang, so that building must happen in a thread.
         self.building_needs_thread = any(
-            not implementation.bounded and not implementation.awaited
-            for name in FAMILIES
-            for implementation in self._implementations[name]
+            not implementation.bounded for name in BUILDING for implementation in self._implementations[name]
         )
 
     def implementations(self, hook: str) -> tuple[Implementation, ...]:
         """Who implements a hook, in the order in which they are asked."""
         return self._implementations[hook]
 
-    async def build(self, function: Callable[[], Any]) -> Any:
+    async def build(self, function: Callable[[], T]) -> T:
         """Run pure code that calls sync hooks: here, or in a thread if a plugin's code could hang."""
-        if not self.building_needs_thread:
-            return function()
+        return await self.in_thread(function) if self.building_needs_thread else function()
+
+    async def in_thread(self, function: Callable[[], T]) -> T:
+        """Run code that calls sync hooks in a thread; raises :class:`PluginError` when one is late."""
         try:
             return await self.workshop.run(function)
         except Late as late:
-            self._count(late.plugin, late.hook, "late", self.workshop.limit)
+            self._count(late.plugin, late.hook, "late", late.seconds)
             raise PluginError(late.plugin, late.hook, late) from late
 
     def call(
@@ -136,25 +134,27 @@ class Dispatcher:
         ``take`` checks the answer and makes of it what the caller needs; what it raises counts as the
         plugin's mistake. None stays None.
         """
-        began = time.monotonic()
+        plugin, hook, began = implementation.plugin, implementation.hook, time.monotonic()
         note = current.get()
         if note is not None:
-            note.plugin, note.hook, note.began = implementation.plugin, implementation.hook, began
+            note.doing = Doing(plugin, hook, began, self.workshop.limit_of(plugin))
         try:
-            self.workshop.check(implementation.plugin)
+            self.workshop.check(plugin)
             value = implementation.call(arguments)
             if inspect.isawaitable(value):
                 _close(value)
-                raise Rubbish(f"{implementation.hook} is a sync hook; it cannot be async")
+                raise Rubbish(f"{hook} is a sync hook; it cannot be async")
             if take is not None and value is not None:
                 value = take(value)
-        except Exception as error:
-            self._count(implementation.plugin, implementation.hook, "error", time.monotonic() - began)
-            raise PluginError(implementation.plugin, implementation.hook, error) from error
+        except Stop:
+            raise
+        except BaseException as error:  # also SystemExit: a plugin does not end the process
+            self._count(plugin, hook, "error", time.monotonic() - began)
+            raise PluginError(plugin, hook, error) from error
         finally:
             if note is not None:
-                note.began = 0.0
-        self._count(implementation.plugin, implementation.hook, "ok", time.monotonic() - began)
+                note.doing = None
+        self._count(plugin, hook, "ok", time.monotonic() - began)
         return value
 
     async def ask(
@@ -169,16 +169,14 @@ class Dispatcher:
         if not implementation.awaited:
             if implementation.bounded:
                 return self.call(implementation, arguments, take=take)
-            return await self._in_thread(implementation, arguments, take)
-        _noted(asyncio.get_running_loop())
-        began = time.monotonic()
+            return await self.in_thread(lambda: self.call(implementation, arguments, take=take))
+        plugin, hook, began = implementation.plugin, implementation.hook, time.monotonic()
         tasks: WeakSet[asyncio.Future[Any]] = WeakSet()
-        token = _started.set(tasks)
-        outcome = "error"
+        outcome: str | None = "error"
         try:
-            self.workshop.check(implementation.plugin)
-            async with asyncio.timeout(self.workshop.limit) as limit:
-                value = await implementation.call(arguments)
+            self.workshop.check(plugin)
+            task = _start(implementation.call(arguments), tasks)
+            value = await self.workshop.wait_for(task, plugin, hook)
             if not may_leave_tasks and (leaked := _end_leaked(tasks)):
                 raise LeakedTasks(
                     f"left {leaked} task(s) running; await them, or start them in kuberay_started"
@@ -186,49 +184,39 @@ class Dispatcher:
             if take is not None and value is not None:
                 value = take(value)
             outcome = "ok"
-        except Exception as error:
+        except asyncio.CancelledError as error:
             _end_leaked(tasks)
-            cause: Exception = error
-            if isinstance(error, TimeoutError) and limit.expired():
-                outcome = "late"
-                cause = Late(implementation.plugin, implementation.hook, self.workshop.limit)
-            raise PluginError(implementation.plugin, implementation.hook, cause) from error
+            caller = asyncio.current_task()
+            if caller is not None and caller.cancelling():
+                outcome = None
+                raise
+            raise PluginError(plugin, hook, error) from error  # it cancelled itself
+        except BaseException as error:
+            _end_leaked(tasks)
+            outcome = "late" if isinstance(error, Late) else "error"
+            raise PluginError(plugin, hook, error) from error
         finally:
-            _started.reset(token)
-            self._count(implementation.plugin, implementation.hook, outcome, time.monotonic() - began)
+            if outcome is not None:
+                self._count(plugin, hook, outcome, time.monotonic() - began)
         return value
 
-    async def _in_thread(
-        self, implementation: Implementation, arguments: Mapping[str, Any], take: Take | None
-    ) -> Any:
-        try:
-            return await self.workshop.run(lambda: self.call(implementation, arguments, take=take))
-        except Late as late:
-            self._count(late.plugin, late.hook, "late", self.workshop.limit)
-            raise PluginError(late.plugin, late.hook, late) from late
+    def blame(self, plugin: str, hook: str, problem: str) -> PluginError:
+        """The error for an answer that turned out wrong only later; counted like any other."""
+        self._count(plugin, hook, "error", 0.0)
+        return PluginError(plugin, hook, Rubbish(problem))
 
     def _count(self, plugin: str, hook: str, outcome: str, seconds: float) -> None:
         if self._meter is not None:
             self._meter.called(plugin, hook, outcome, seconds)
 
 
-def items(value: Any) -> list[Any]:
-    """The things in an answer that may be a list or a generator; refuses text and endless streams.
-
-    Runs a generator, so it must be called where the plugin's code may run.
-    """
-    if isinstance(value, str | bytes | Mapping):
-        raise Rubbish(f"a list was expected, not {type(value).__name__}")
+def _described(cause: BaseException) -> str:
+    """What went wrong, in a line; a plugin's exception may be odd in any way."""
     try:
-        stream = iter(value)
-    except TypeError:
-        raise Rubbish(f"a list was expected, not {type(value).__name__}") from None
-    found = []
-    for item in stream:
-        found.append(item)
-        if len(found) > MOST_ITEMS:
-            raise Rubbish(f"more than {MOST_ITEMS} items")
-    return found
+        text = str(cause) if isinstance(cause, OperatorError | Late | Quarantined) else repr(cause)
+    except Exception:  # noqa: BLE001 (its own repr failed)
+        text = type(cause).__name__
+    return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}…"
 
 
 def _implementations(
@@ -250,7 +238,23 @@ def _implementations(
         )
 
 
-def _noted(loop: asyncio.AbstractEventLoop) -> None:
+def _start(coroutine: Coroutine[Any, Any, T], tasks: WeakSet[asyncio.Future[Any]]) -> asyncio.Task[T]:
+    """Run a plugin's coroutine as a task; those that it starts in turn are noted in ``tasks``."""
+    loop = asyncio.get_running_loop()
+    _have_noted(loop)
+    context = contextvars.copy_context()
+    context.run(_started.set, tasks)
+    return loop.create_task(_kept_in(coroutine), context=context)
+
+
+async def _kept_in(coroutine: Coroutine[Any, Any, T]) -> T:
+    try:
+        return await coroutine
+    except (SystemExit, KeyboardInterrupt) as error:  # asyncio would end the loop
+        raise Rubbish(f"tried to end the process: {error!r}") from error
+
+
+def _have_noted(loop: asyncio.AbstractEventLoop) -> None:
     """Have the loop note which tasks a plugin's coroutine starts. Once per loop."""
     inner = loop.get_task_factory()
     if getattr(inner, "notes_plugins", False):

@@ -1,13 +1,17 @@
-"""Runs plugins' plain functions where they can do no harm: in threads that can be given up.
+"""Keeps plugins from doing harm: a time limit on every call, and threads and tasks that can be given up.
 
-The event loop must go on whatever a plugin does. A coroutine can be cancelled; a plain function cannot, so it
-runs in a worker thread and the loop waits for it with a limit. When the limit passes:
+The event loop must go on whatever a plugin does. An ``async def`` runs as a task, which is cancelled when it
+is late; a plain function cannot be cancelled, so it runs in a worker thread. When the limit passes:
 
 * the caller gets :class:`Late`, at once;
 * the thread is told to stop (an exception is raised in it, which ends a busy loop but not a system call) and
-  is never used again;
-* when too many threads of one plugin are stuck, further calls are refused until some come back: a plugin can
-  leak a handful of threads, not thousands.
+  is never used again; a task is cancelled and, should it not care, left alone;
+* while such a call has not come back, the plugin is not asked about the same object again, and when there are
+  very many, not at all: a plugin can leak a handful of threads, not thousands.
+
+Waiting costs a worker of the controller, so a plugin has a credit of seconds in which it may be late. Once
+that is used up its calls get a shorter limit until it has grown again: those that answer quickly are as well
+off as before, and those that hang hold nobody up.
 
 One hop per *pass*, not per hook: ``run`` takes a function that calls any number of hooks, each of which notes
 in the :class:`Call` what it is doing, so that the loop knows whom to blame.
@@ -21,18 +25,26 @@ import ctypes
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
 #: Seconds that one call of a hook may take.
 LIMIT: Final = 1.0
 
-#: Threads of one plugin that may be stuck before it is refused.
-STUCK: Final = 4
+#: Seconds that it may take once its plugin has used up its credit.
+SHORT: Final = 0.2
+
+#: Seconds that a plugin may be late before its limit is shortened, and how many it regains in a second.
+CREDIT: Final = 5.0
+REGAINED: Final = 0.1
+
+#: Calls of one plugin that may be stuck before it is not asked at all.
+STUCK: Final = 100
 
 
 class Late(Exception):
@@ -42,53 +54,88 @@ class Late(Exception):
         super().__init__(f"no answer within {seconds:g} s")
         self.plugin = plugin
         self.hook = hook
+        self.seconds = seconds
 
 
 class Quarantined(Exception):
-    """A plugin has too many calls that never came back."""
-
-    def __init__(self, plugin: str, stuck: int) -> None:
-        super().__init__(f"{stuck} earlier calls never came back; refused until they do")
-        self.plugin = plugin
+    """A plugin has calls that never came back, for this object or far too many."""
 
 
-class _Stop(BaseException):
+class Stop(BaseException):
     """Raised inside a thread that was given up."""
 
 
-@dataclass(slots=True)
-class Call:
-    """What a worker thread is doing; written by the thread, read by the loop."""
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """One call of a plugin that is under way."""
 
-    plugin: str = ""
-    hook: str = ""
-    began: float = 0.0
+    plugin: str
+    hook: str
+    began: float
+    limit: float
+
+
+class Call:
+    """What a worker thread is doing; written by the thread, read by the loop, in one step each."""
+
+    __slots__ = ("doing",)
+
+    def __init__(self) -> None:
+        self.doing: Doing | None = None
 
 
 #: The call that this code runs in, if it runs in a worker thread.
 current: contextvars.ContextVar[Call | None] = contextvars.ContextVar("call", default=None)
 
+#: The object that plugins are being asked about.
+_subject: contextvars.ContextVar[str] = contextvars.ContextVar("subject", default="")
+
+
+@contextmanager
+def about(subject: str) -> Iterator[None]:
+    """Say which object plugins are asked about in here: a call that hangs is held against it alone."""
+    token = _subject.set(subject)
+    try:
+        yield
+    finally:
+        _subject.reset(token)
+
+
+@dataclass(frozen=True, slots=True)
+class _GivenUp:
+    subject: str
+    alive: Callable[[], bool]
+
 
 class Workshop:
-    """A pool of worker threads for plugins' code, with give-up. Belongs to one event loop."""
+    """Runs plugins' code within limits. Belongs to one event loop; only ``check`` and ``limit_of`` do not."""
 
-    def __init__(self, *, limit: float = LIMIT, stuck: int = STUCK) -> None:
+    def __init__(self, *, limit: float = LIMIT, stuck: int = STUCK, credit: float = CREDIT) -> None:
         self.limit = limit
-        self._allowed = stuck
+        self._short = min(limit, SHORT)
+        self._stuck = stuck
+        self._full = credit
+        self._credit: dict[str, tuple[float, float]] = {}  # by plugin: seconds left, and when that was so
         self._idle: list[_Worker] = []
-        self._given_up: defaultdict[str, list[_Worker]] = defaultdict(list)
+        self._given_up: defaultdict[str, list[_GivenUp]] = defaultdict(list)
 
     def check(self, plugin: str) -> None:
-        """Raise :class:`Quarantined` if too many of the plugin's calls are stuck. Any thread may ask."""
-        given_up = self._given_up.get(plugin)
-        if given_up:
-            alive = [worker for worker in given_up if worker.alive]
-            self._given_up[plugin] = alive
-            if len(alive) >= self._allowed:
-                raise Quarantined(plugin, len(alive))
+        """Raise :class:`Quarantined` if the plugin may not be asked now. Any thread may ask."""
+        stuck = [call for call in self._given_up.get(plugin, ()) if call.alive()]
+        if not stuck:
+            return
+        subject = _subject.get()
+        if any(call.subject == subject for call in stuck):
+            raise Quarantined("an earlier call for this object never came back; not asked until it does")
+        if len(stuck) >= self._stuck:
+            raise Quarantined(f"{len(stuck)} earlier calls never came back; not asked until some do")
+
+    def limit_of(self, plugin: str) -> float:
+        """Seconds that a call of the plugin may take now. Any thread may ask."""
+        return self.limit if self._credit_of(plugin) >= self.limit else self._short
 
     async def run(self, function: Callable[[], T]) -> T:
-        """Run ``function`` in a worker thread; raise :class:`Late` when a hook in it exceeds the limit."""
+        """Run ``function`` in a worker thread; raise :class:`Late` when a hook in it exceeds its limit."""
         worker = self._idle.pop() if self._idle else _Worker()
         call = Call()
         future = worker.start(function, call, asyncio.get_running_loop())
@@ -99,15 +146,36 @@ class Workshop:
                 if done:
                     returned = True
                     return future.result()
-                if call.began and time.monotonic() - call.began >= self.limit:
-                    raise Late(call.plugin, call.hook, self.limit)
+                doing = call.doing
+                if doing is not None and time.monotonic() - doing.began >= doing.limit:
+                    raise Late(doing.plugin, doing.hook, doing.limit)
+        except Late as late:
+            self._spend(late)
+            raise
         finally:
             if returned:
                 self._idle.append(worker)
             else:
                 future.cancel()
                 worker.stop()
-                self._given_up[call.plugin].append(worker)
+                if call.doing is not None:
+                    self._give_up(call.doing.plugin, lambda: worker.alive)
+
+    async def wait_for(self, task: asyncio.Task[T], plugin: str, hook: str) -> T:
+        """The result of a plugin's task; raise :class:`Late` when it exceeds its limit."""
+        limit = self.limit_of(plugin)
+        try:
+            done, _ = await asyncio.wait({task}, timeout=limit)
+            if not done:
+                late = Late(plugin, hook, limit)
+                self._spend(late)
+                raise late
+        finally:
+            if not task.done():
+                task.cancel()
+                task.add_done_callback(_forget)
+                self._give_up(plugin, lambda: not task.done())
+        return task.result()
 
     def close(self) -> None:
         """Let the idle threads end."""
@@ -115,9 +183,28 @@ class Workshop:
             self._idle.pop().end()
 
     def _patience(self, call: Call) -> float:
-        if not call.began:
-            return self.limit
-        return max(0.001, call.began + self.limit - time.monotonic())
+        doing = call.doing
+        if doing is None:
+            return self._short
+        return max(0.001, doing.began + doing.limit - time.monotonic())
+
+    def _credit_of(self, plugin: str) -> float:
+        left, at = self._credit.get(plugin, (self._full, 0.0))
+        return min(self._full, left + (time.monotonic() - at) * REGAINED)
+
+    def _spend(self, late: Late) -> None:
+        left = max(0.0, self._credit_of(late.plugin) - late.seconds)
+        self._credit[late.plugin] = left, time.monotonic()
+
+    def _give_up(self, plugin: str, alive: Callable[[], bool]) -> None:
+        stuck = [call for call in self._given_up[plugin] if call.alive()]
+        self._given_up[plugin] = [*stuck, _GivenUp(_subject.get(), alive)]
+
+
+def _forget(task: asyncio.Task[Any]) -> None:
+    """Look at how a task ended that nobody waits for, or Python complains."""
+    if not task.cancelled():
+        task.exception()
 
 
 class _Worker:
@@ -161,11 +248,12 @@ class _Worker:
 
     def stop(self) -> None:
         """Raise in the thread, which ends a busy loop at once and a system call when it returns."""
-        self.end()
+        # Before it is let go: a thread that waits for a job must meet the exception where it is expected.
         if self._thread.ident is not None:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(self._thread.ident), ctypes.py_object(_Stop)
+                ctypes.c_ulong(self._thread.ident), ctypes.py_object(Stop)
             )
+        self.end()
 
     def end(self) -> None:
         """Let the thread end after the job it has."""
@@ -175,5 +263,5 @@ class _Worker:
         try:
             while (job := self._jobs.get()) is not None:
                 job()
-        except (_Stop, RuntimeError):
+        except (Stop, RuntimeError):
             pass  # given up, or the loop it would report to is closed

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import jsonpatch
 
+from kuberay_op.api import labels
 from kuberay_op.errors import OperatorError
 from kuberay_op.frozen import thaw
 
@@ -26,6 +27,7 @@ IDENTITY: Final = (
     ("metadata", "namespace"),
     ("metadata", "ownerReferences"),
     ("metadata", "uid"),
+    ("metadata", "labels", labels.PLUGIN),
 )
 
 

@@ -15,13 +15,15 @@ finalization       that finalizer stays and is tried again; the others go on
 watching           counted, logged, ignored
 =================  ===============================================================================
 
-*Late* means later than the time limit of one call. An ``async def`` is cancelled; a plain function runs in
-a worker thread, which is given up (see ``isolation.py``), so it must not touch what belongs to the loop.
-Arguments are read-only: an attempt to change one raises.
+*Late* means later than the time limit of one call, a second. An ``async def`` is cancelled; a plain function
+runs in a worker thread, which is given up (see ``isolation.py``), so it must not touch what belongs to the
+loop. What an ``async def`` does between two awaits nobody can interrupt: it must not block or compute for
+long. Arguments are read-only: an attempt to change one raises.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
     from kuberay_op.api.problems import Problem
-    from kuberay_op.features import FeatureGate
 
 #: Name of the pluggy project; also the prefix of the entry-point groups.
 PROJECT: Final = "kuberay_op"
@@ -86,18 +87,17 @@ def _in(family: Family) -> Callable[[F], F]:
 
 
 @_in(Family.REGISTRATION)
-def kuberay_feature_gates() -> Iterable[FeatureGate]:  # type: ignore[empty-body]
-    """Feature gates that the plugin adds. Called before flags are read, so there are no options yet."""
-
-
-@_in(Family.REGISTRATION)
 def kuberay_rbac_rules(options: Options) -> Iterable[PolicyRule]:  # type: ignore[empty-body]
     """RBAC rules that the operator needs for this plugin; the chart and ``kuberay-op rbac`` print them."""
 
 
 @_in(Family.REGISTRATION)
 def kuberay_watches(options: Options) -> Iterable[Watch]:  # type: ignore[empty-body]
-    """Kinds of child objects to watch. One whose API the cluster lacks is reported and left out."""
+    """Kinds of child objects that the plugin makes; they must live in namespaces.
+
+    One whose API the cluster lacks is reported at start-up and left out: objects of that kind are not made,
+    and the condition of the owner says so.
+    """
 
 
 @_in(Family.REGISTRATION)
@@ -107,12 +107,12 @@ def kuberay_register_metrics(registry: CollectorRegistry, options: Options) -> N
 
 @_in(Family.REGISTRATION)
 async def kuberay_started(options: Options) -> None:
-    """The operator is about to work: caches are in sync, and it leads. May open connections."""
+    """The operator starts, as leader or as standby. May open connections and leave tasks running."""
 
 
 @_in(Family.WATCHING)
 async def kuberay_stopping(options: Options) -> None:
-    """The operator is about to end, or no longer leads: close what ``kuberay_started`` opened."""
+    """The operator ends, after its last pass: close what ``kuberay_started`` opened."""
 
 
 # --------------------------------------------------------------------------------------------------------
@@ -131,12 +131,18 @@ def kuberay_patch_pod(scope: Scope, group: Group, pod: Manifest, options: Option
 
 @_in(Family.BUILDING)
 def kuberay_patch_object(scope: Scope, obj: Manifest, options: Options) -> Patch | None:
-    """Change any other child object (Service, Secret, Role, ...) before it is compared and applied."""
+    """Change any other child object (Service, Secret, Role, ...) before it is compared and applied.
+
+    Also those that plugins add.
+    """
 
 
 @_in(Family.BUILDING)
 def kuberay_extra_objects(scope: Scope, options: Options) -> Iterable[Manifest]:  # type: ignore[empty-body]
-    """Further child objects of the owner. The core sets the owner, compares, applies and prunes them."""
+    """Further child objects of the owner. The core sets the owner, compares, applies and prunes them.
+
+    Each needs a name, and its kind must be among the plugin's watches. Pods are not made this way; a Job is.
+    """
 
 
 # --------------------------------------------------------------------------------------------------------
@@ -170,18 +176,13 @@ async def kuberay_on_reconcile_error(scope: Scope, error: Exception, options: Op
 
 
 @_in(Family.WATCHING)
-def kuberay_after_reconcile(scope: Scope, outcome: str, seconds: float, options: Options) -> None:
+async def kuberay_after_reconcile(scope: Scope, outcome: str, seconds: float, options: Options) -> None:
     """Told how a pass ended (``success``, ``error``, ``waiting``, ``refused``) and how long it took."""
 
 
 # --------------------------------------------------------------------------------------------------------
 # 4. Scheduling: one provider, chosen by its name
 # --------------------------------------------------------------------------------------------------------
-
-
-@_in(Family.REGISTRATION)
-def kuberay_scheduler_names() -> Iterable[str]:  # type: ignore[empty-body]
-    """Names of batch schedulers that the plugin provides, as given in the configuration."""
 
 
 @_in(Family.SCHEDULING)
@@ -191,7 +192,7 @@ def kuberay_gang_objects(scope: Scope, gang: Gang, options: Options) -> Iterable
 
 @_in(Family.SCHEDULING)
 async def kuberay_admit_gang(scope: Scope, gang: Gang, options: Options) -> Verdict | None:
-    """May the Pods of the gang be made now? Asked before they are."""
+    """May the Pods of the gang be made now? Asked before they are. Other objects are made either way."""
 
 
 @_in(Family.SCHEDULING)
@@ -201,7 +202,10 @@ def kuberay_schedule_child(scope: Scope, child: Manifest, group: Group, options:
 
 @_in(Family.SCHEDULING)
 async def kuberay_release_gang(scope: Scope, gang: Gang, options: Options) -> Verdict | None:
-    """The gang is finished, suspended or deleted: free what was reserved. Called again until Done."""
+    """The gang's owner is being deleted: free what was reserved. Called again until Done.
+
+    An owner without finalizers is gone at once: a plugin that must be asked before also claims a finalizer.
+    """
 
 
 # --------------------------------------------------------------------------------------------------------
@@ -209,17 +213,20 @@ async def kuberay_release_gang(scope: Scope, gang: Gang, options: Options) -> Ve
 # --------------------------------------------------------------------------------------------------------
 
 
-@_in(Family.FINALIZATION)
+@_in(Family.BUILDING)
 def kuberay_finalizers(scope: Scope, options: Options) -> Iterable[str]:  # type: ignore[empty-body]
-    """Finalizers the owner must carry while it lives. They are set before any child is made."""
+    """Finalizers the owner must carry while it lives. They are set before any child is made.
+
+    Each is named ``ray.io/something``: such a one is released when its plugin is gone, so that no object
+    gets stuck.
+    """
 
 
 @_in(Family.FINALIZATION)
 async def kuberay_finalize(scope: Scope, finalizer: str, options: Options) -> Verdict | None:
     """The owner is being deleted: clean up for this finalizer. Done removes it; Wait asks again.
 
-    None means "not mine". A finalizer of ours that no enabled plugin claims is removed with an event, so
-    that switching a plugin off never leaves an object stuck.
+    None means "not mine". A finalizer of ours that no enabled plugin claims is removed with an event.
     """
 
 
@@ -230,9 +237,18 @@ async def kuberay_finalize(scope: Scope, finalizer: str, options: Options) -> Ve
 
 @_in(Family.ADMISSION)
 def kuberay_default(obj: Manifest, options: Options) -> Patch | None:
-    """Fill in what the user left out of a custom resource, in memory; the stored object is not changed."""
+    """Fill in what the user left out of the spec, in memory; the stored object is not changed."""
 
 
 @_in(Family.ADMISSION)
-def kuberay_validate(obj: Manifest, old: Manifest | None, options: Options) -> Iterable[Problem]:  # type: ignore[empty-body]
-    """Further mistakes in a custom resource. Errors stop it as our own rules do; warnings are shown."""
+def kuberay_validate(obj: Manifest, options: Options) -> Iterable[Problem]:  # type: ignore[empty-body]
+    """Further mistakes in a custom resource. Errors stop it as our own rules do; warnings become events."""
+
+
+#: Hooks whose implementations may be ``async def``.
+AWAITED: Final = frozenset(name for name in FAMILIES if inspect.iscoroutinefunction(globals()[name]))
+
+#: Hooks that are called while a plan is built.
+BUILDING: Final = frozenset(
+    name for name, family in FAMILIES.items() if name not in AWAITED and family is not Family.REGISTRATION
+)

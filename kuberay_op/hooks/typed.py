@@ -11,17 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kuberay_op import logs
+from kuberay_op.api.problems import Problem
 from kuberay_op.frozen import freeze
-from kuberay_op.hooks.dispatch import Dispatcher, Implementation, PluginError, Rubbish, items
-from kuberay_op.hooks.patches import Change, JsonPatch, Manifest, Merge, Patch, apply_patch
+from kuberay_op.hooks import answers
+from kuberay_op.hooks.dispatch import Dispatcher, Implementation, PluginError
+from kuberay_op.hooks.patches import Change, Manifest, Patch, apply_patch
 from kuberay_op.hooks.scope import Gang, Group, PolicyRule, Scope, Watch
-from kuberay_op.hooks.verdicts import Done, Refuse, Ruling, Verdict, Wait
+from kuberay_op.hooks.verdicts import Ruling
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
-
-    from kuberay_op.api.problems import Problem
-    from kuberay_op.features import FeatureGate
 
 T = TypeVar("T")
 
@@ -38,10 +37,11 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """An object that a plugin asked for."""
+    """An object that a plugin asked for, and in which hook."""
 
     plugin: str
     obj: Manifest
+    hook: str
 
 
 class Hooks:
@@ -53,23 +53,13 @@ class Hooks:
 
     # -- registration -----------------------------------------------------------------------------------
 
-    def feature_gates(self) -> list[FeatureGate]:
-        """Gates that plugins add."""
-        from kuberay_op.features import FeatureGate  # late: only needed at start-up
-
-        return [gate for _, gate in self._items("kuberay_feature_gates", {}, _of(FeatureGate))]
-
     def rbac_rules(self) -> list[tuple[str, PolicyRule]]:
         """RBAC rules that plugins need, each with the plugin's name."""
-        return self._items("kuberay_rbac_rules", {}, _of(PolicyRule))
+        return self._items("kuberay_rbac_rules", {}, answers.of(PolicyRule))
 
     def watches(self) -> list[tuple[str, Watch]]:
         """Kinds that plugins want watched, each with the plugin's name."""
-        return self._items("kuberay_watches", {}, _of(Watch))
-
-    def scheduler_names(self) -> list[tuple[str, str]]:
-        """(plugin, scheduler name) pairs."""
-        return self._items("kuberay_scheduler_names", {}, _of(str))
+        return self._items("kuberay_watches", {}, answers.of(Watch))
 
     def register_metrics(self, registry: CollectorRegistry) -> None:
         """Let plugins add metrics."""
@@ -107,29 +97,27 @@ class Hooks:
 
     def extra_objects(self, scope: Scope) -> list[Extra]:
         """Objects that plugins add to the owner's children."""
-        return [Extra(*found) for found in self._items("kuberay_extra_objects", {"scope": scope}, _manifest)]
+        found = self._items("kuberay_extra_objects", {"scope": scope}, answers.manifest)
+        return [Extra(*item, "kuberay_extra_objects") for item in found]
 
     def gang_objects(self, scope: Scope, gang: Gang) -> list[Extra]:
         """The scheduler's objects for a gang; none without a scheduler."""
         arguments = {"scope": scope, "gang": gang}
-        found = self._items("kuberay_gang_objects", arguments, _manifest, only=self.scheduler)
-        return [Extra(*item) for item in found]
+        found = self._items("kuberay_gang_objects", arguments, answers.manifest, only=self.scheduler)
+        return [Extra(*item, "kuberay_gang_objects") for item in found]
 
     def finalizers(self, scope: Scope) -> dict[str, str]:
         """Finalizers that the owner must carry, each with the plugin that wants it."""
-        found = self._items("kuberay_finalizers", {"scope": scope}, _of(str))
+        found = self._items("kuberay_finalizers", {"scope": scope}, answers.finalizer)
         return {finalizer: name for name, finalizer in found}
 
     def default(self, obj: Manifest) -> Built:
         """The custom resource with plugins' defaults."""
-        return self._patched("kuberay_default", "obj", obj, {})
+        return self._patched("kuberay_default", "obj", obj, {}, check=answers.only_spec)
 
-    def validate(self, obj: Manifest, old: Manifest | None = None) -> list[Problem]:
-        """Problems that plugins see in a custom resource."""
-        from kuberay_op.api.problems import Problem  # late: the schema machinery is not needed to plan
-
-        found = self._items("kuberay_validate", {"obj": obj, "old": old}, _of(Problem))
-        return [problem for _, problem in found]
+    def validate(self, obj: Manifest) -> list[tuple[str, Problem]]:
+        """Problems that plugins see in a custom resource, each with the plugin's name."""
+        return self._items("kuberay_validate", {"obj": obj}, answers.problem)
 
     # -- awaited ------------------------------------------------------------------------------------------
 
@@ -152,9 +140,24 @@ class Hooks:
         )
 
     async def finalize(self, scope: Scope, finalizer: str) -> Ruling | None:
-        """Ask whose finalizer this is to clean up; None when no plugin claims it."""
-        rulings = await self._rulings("kuberay_finalize", {"scope": scope, "finalizer": finalizer})
-        return rulings[0] if rulings else None
+        """Ask whose finalizer this is to clean up; None when no plugin claims it.
+
+        One that fails does not keep another from claiming it; its error is raised when none does.
+        """
+        failed: PluginError | None = None
+        for implementation in self._all("kuberay_finalize"):
+            try:
+                verdict = await self.dispatcher.ask(
+                    implementation, {"scope": scope, "finalizer": finalizer}, take=answers.verdict
+                )
+            except PluginError as error:
+                failed = failed or error
+                continue
+            if verdict is not None:
+                return Ruling(implementation.plugin, verdict)
+        if failed is not None:
+            raise failed
+        return None
 
     async def after_act(self, scope: Scope, plan: Sequence[Any], outcomes: Sequence[Any]) -> None:
         """Tell plugins what was done."""
@@ -182,31 +185,37 @@ class Hooks:
         found: list[tuple[str, T]] = []
         for implementation in self._all(hook, only):
             value = self.dispatcher.call(
-                implementation, arguments, take=lambda answer: [check(item) for item in items(answer)]
+                implementation, arguments, take=lambda answer: [check(item) for item in answers.items(answer)]
             )
             found += [(implementation.plugin, item) for item in value or ()]
         return found
 
     def _patched(
-        self, hook: str, argument: str, obj: Manifest, arguments: dict[str, Any], only: str | None = None
+        self,
+        hook: str,
+        argument: str,
+        obj: Manifest,
+        arguments: dict[str, Any],
+        *,
+        only: str | None = None,
+        check: Callable[[Manifest, Manifest], None] | None = None,
     ) -> Built:
         changes: list[Change] = []
         for implementation in self._all(hook, only):
             before = freeze(obj)
 
-            def patched(
-                answer: Any, before: Manifest = before, implementation: Implementation = implementation
-            ) -> tuple[Manifest, list[Change]]:
-                after, made = before, []
-                for patch in _patches(answer):
+            def patched(answer: Any, before: Manifest = before) -> tuple[Manifest, list[Patch]]:
+                after, made = before, answers.patches(answer)
+                for patch in made:
                     after = apply_patch(after, patch)
-                    made.append(Change(implementation.plugin, implementation.hook, patch))
+                if check is not None:
+                    check(before, after)
                 return after, made
 
             answer = self.dispatcher.call(implementation, {**arguments, argument: before}, take=patched)
             if answer is not None:
                 obj, made = answer
-                changes += made
+                changes += [Change(implementation.plugin, hook, patch) for patch in made]
         return Built(obj, tuple(changes))
 
     async def _rulings(
@@ -214,7 +223,7 @@ class Hooks:
     ) -> list[Ruling]:
         rulings = []
         for implementation in self._all(hook, only):
-            value = await self.dispatcher.ask(implementation, arguments, take=_verdict)
+            value = await self.dispatcher.ask(implementation, arguments, take=answers.verdict)
             if value is not None:
                 rulings.append(Ruling(implementation.plugin, value))
         return rulings
@@ -225,34 +234,3 @@ class Hooks:
                 await self.dispatcher.ask(implementation, arguments)
             except PluginError as error:
                 log.warning("plugin failed; ignored", plugin=error.plugin, hook=error.hook, error=str(error))
-
-
-def _of(kind: type[T]) -> Callable[[Any], T]:
-    def check(value: Any) -> T:
-        if not isinstance(value, kind):
-            raise Rubbish(f"{kind.__name__} was expected, not {type(value).__name__}")
-        return value
-
-    return check
-
-
-def _manifest(value: Any) -> Manifest:
-    if not isinstance(value, Mapping) or not value.get("kind") or not value.get("apiVersion"):
-        raise Rubbish("an object with apiVersion and kind was expected")
-    return value
-
-
-def _patches(answer: Any) -> list[Patch]:
-    if isinstance(answer, Merge | JsonPatch):
-        return [answer]
-    found = items(answer)
-    for patch in found:
-        if not isinstance(patch, Merge | JsonPatch):
-            raise Rubbish(f"a Merge or a JsonPatch was expected, not {type(patch).__name__}")
-    return found
-
-
-def _verdict(value: Any) -> Verdict:
-    if isinstance(value, Done | Wait | Refuse):
-        return value
-    raise Rubbish(f"Done, Wait or Refuse was expected, not {type(value).__name__}")

@@ -18,10 +18,10 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Not yet: ask again after ``seconds``, or when a child changes. The reason becomes a condition.
+    """Not yet: ask again after ``seconds`` (at least one), or when a child changes. The reason is shown.
 
     ``objects`` are children that the core must make first, such as the Job that cleans up: a plugin that
-    waits for an object needs no client of its own.
+    waits for an object needs no client of its own. They are removed once nobody waits for them.
     """
 
     reason: str

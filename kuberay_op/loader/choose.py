@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
+from kuberay_op.config import WORKLOAD_AWARE, scheduler_name
 from kuberay_op.declarative.manifest import PluginManifest
 from kuberay_op.errors import Misconfigured
 
@@ -20,14 +21,8 @@ SCHEDULER_PACKAGES: Final[dict[str, str]] = {
     "yunikorn": "kuberay-op-yunikorn",
     "scheduler-plugins": "kuberay-op-scheduler-plugins",
     "kai-scheduler": "kuberay-op-kai",
-    "kubernetes-was-v1alpha2": "kuberay-op-kubernetes-was",
+    WORKLOAD_AWARE: "kuberay-op-kubernetes-was",
 }
-
-#: The scheduler that the reference's old flag means.
-LEGACY_SCHEDULER: Final = "volcano"
-
-#: The scheduler behind the gate KubernetesWAS.
-WAS_SCHEDULER: Final = "kubernetes-was-v1alpha2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +49,6 @@ class Chosen:
     reasons: Mapping[str, str] = field(default_factory=dict)
 
 
-def wanted_scheduler(wanted: Wanted, gate: Callable[[str], bool]) -> str:
-    """The name of the batch scheduler; the reference's three ways to ask exclude each other."""
-    if gate("KubernetesWAS"):
-        if wanted.batch_scheduler or wanted.enable_batch_scheduler:
-            raise Misconfigured(
-                "the gate KubernetesWAS excludes batchScheduler and enableBatchScheduler; use one of them"
-            )
-        return WAS_SCHEDULER
-    if wanted.enable_batch_scheduler:
-        if wanted.batch_scheduler:
-            raise Misconfigured(
-                "enableBatchScheduler and batchScheduler exclude each other; use batchScheduler"
-            )
-        return LEGACY_SCHEDULER
-    return wanted.batch_scheduler
-
-
 def choose(
     available: Collection[str],
     manifest_of: Callable[[str], PluginManifest],
@@ -89,10 +67,14 @@ def choose(
             reasons[name] = "off: default"
 
     scheduler = ""
-    scheduler_name = wanted_scheduler(wanted, gate)
-    if scheduler_name:
-        scheduler = _provider(scheduler_name, available, manifest_of, wanted)
-        reasons[scheduler] = f"on: provides the batch scheduler {scheduler_name!r}"
+    name = scheduler_name(
+        wanted.batch_scheduler,
+        legacy=wanted.enable_batch_scheduler,
+        workload_aware=gate("KubernetesWAS"),
+    )
+    if name:
+        scheduler = _provider(name, available, manifest_of, wanted)
+        reasons[scheduler] = f"on: provides the batch scheduler {name!r}"
 
     on = {name: manifest_of(name) for name, reason in reasons.items() if reason.startswith("on")}
     for name, manifest in list(on.items()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,8 +83,12 @@ def register_module(manager: pluggy.PluginManager, module: Any, name: str) -> No
         raise Misconfigured(f"plugin {name!r}: {error}") from error
     for hook in specs.FAMILIES:
         for implementation in getattr(manager.hook, hook).get_hookimpls():
-            if implementation.plugin is module and (implementation.wrapper or implementation.hookwrapper):
+            if implementation.plugin is not module:
+                continue
+            if implementation.wrapper or implementation.hookwrapper:
                 raise Misconfigured(
                     f"plugin {name!r}: {hook} is a pluggy wrapper; wrappers are not called here, "
                     "write a plain implementation"
                 )
+            if hook not in specs.AWAITED and inspect.iscoroutinefunction(implementation.function):
+                raise Misconfigured(f"plugin {name!r}: {hook} cannot be async; write a plain function")

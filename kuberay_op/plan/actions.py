@@ -11,9 +11,10 @@ Manifest = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A plugin's part in an object: who, and in which step."""
+    """A plugin's part in an object: who, in which hook, and in which step."""
 
     plugin: str
+    hook: str = ""
     step: str = ""
 
     def __str__(self) -> str:

@@ -9,9 +9,11 @@ from kuberay_op.api import labels
 from kuberay_op.clock import Clock
 from kuberay_op.controllers.act import Actor
 from kuberay_op.controllers.pipeline import Observed, Pipeline
+from kuberay_op.controllers.plugins import Kinds
 from kuberay_op.controllers.raycluster.desired import RayClusterKind
 from kuberay_op.controllers.resources import RAY_CLUSTERS
 from kuberay_op.features import Gates
+from kuberay_op.frozen import FrozenDict, freeze
 from kuberay_op.hooks.typed import Hooks
 from kuberay_op.kube.cache import OWNER, Store
 from kuberay_op.kube.events import Events
@@ -30,7 +32,7 @@ RAY_PODS: Final = f"{labels.NODE_TYPE} in ({labels.HEAD}, {labels.WORKER}, {labe
 class RayClusterReconciler:
     """Keeps RayClusters as they should be.
 
-    ``requeue`` is the pause between looks without a cause; ``extra`` are kinds of children that plugins make.
+    ``requeue`` is the pause between looks without a cause; ``kinds`` are those of children that plugins make.
     """
 
     def __init__(
@@ -42,12 +44,12 @@ class RayClusterReconciler:
         hooks: Hooks,
         gates: Gates,
         events: Events,
-        extra: Sequence[Resource] = (),
+        kinds: Kinds,
     ) -> None:
         self._client = manager.client
         self._clusters = manager.cache(RAY_CLUSTERS)
         stores: dict[Resource, Store] = {PODS: manager.cache(PODS, label_selector=RAY_PODS)}
-        for resource in extra:
+        for resource in kinds.served:
             # Only what plugins made: a cache of all ConfigMaps, say, would be no use and much memory.
             stores.setdefault(resource, manager.cache(resource, label_selector=labels.PLUGIN))
         self._stores = stores
@@ -69,6 +71,7 @@ class RayClusterReconciler:
             gates=gates,
             clock=clock,
             requeue=requeue,
+            missing=kinds.missing,
         )
 
     async def reconcile(self, key: Key) -> Result:
@@ -95,9 +98,10 @@ class RayClusterReconciler:
             if view is View.OVERDUE:
                 selector = f"{labels.CLUSTER}={key.name}" if resource == PODS else labels.PLUGIN
                 listed = await self._client.list(resource, key.namespace, label_selector=selector, owner=key)
-                found = [obj for obj in listed.items if _owned_by(obj, uid)]
-            # Items of lists and watches of one kind come without it.
-            children += [{"apiVersion": resource.api_version, "kind": resource.kind, **obj} for obj in found]
+                found = [freeze(obj) for obj in listed.items if _owned_by(obj, uid)]
+            # Items of watches of one kind may come without it. Frozen, since plugins get to see them.
+            kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+            children += [FrozenDict({**kind, **obj}) for obj in found]
         return Observed(owner, children)
 
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from kuberay_op.declarative.expr import (
     FUNCTION_DOCS,
     FUNCTIONS,
+    MOST_CHARACTERS,
+    MOST_ITEMS,
     MOST_NUMBER,
-    MOST_SIZE,
     BadExpression,
     Expression,
     Failed,
@@ -173,9 +174,9 @@ def plain(value: Any) -> bool:
     if isinstance(value, dict):
         return all(isinstance(key, str) and plain(item) for key, item in value.items())
     if isinstance(value, list):
-        return len(value) <= MOST_SIZE and all(plain(item) for item in value)
+        return len(value) <= MOST_ITEMS and all(plain(item) for item in value)
     if isinstance(value, str):
-        return len(value) <= MOST_SIZE
+        return len(value) <= MOST_CHARACTERS
     if isinstance(value, int):
         return abs(value) <= MOST_NUMBER
     return value is None or isinstance(value, float)

@@ -114,8 +114,27 @@ def test_every_key_is_exercised_and_documented() -> None:
                     {"name": "x", "template": {"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "x"}}}
                 ]
             },
-            "grants nothing in the API group 'a'",
+            "objects[0].template: makes A of a/v1, which is not under watches",
         ),
+        (
+            {
+                "objects": [
+                    {"name": "x", "template": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}}}
+                ]
+            },
+            "objects[0].template.kind: cannot be Pod; let a Job make it",
+        ),
+        (
+            {"watches": [{"apiVersion": "a/v1", "kind": "A", "plural": "as"}]},
+            "watches[0]: the rbac section does not grant create, delete, get, list, patch, watch on as",
+        ),
+        (
+            {"finalizers": [{"name": "example.com/x", "job": {"kind": "Job"}}]},
+            "finalizers[0].name: a finalizer must be ray.io/NAME, not 'example.com/x'",
+        ),
+        ({"finalizers": [{"name": "ray.io/x", "job": {"kind": "Pod"}}]}, "finalizers[0].job.kind: must be"),
+        ({"values": [{"name": "x", "set": {"owner": 1}}]}, "a name that the language has already"),
+        ({"values": [{"name": "x", "set": {"a-b": 1}}]}, "must be a name"),
         (
             {"options": {"x": {"type": "int", "description": "d", "default": "a"}}},
             "must be of type int, not 'a'",
@@ -146,7 +165,6 @@ def test_a_scheduler_acts_only_through_scheduling_hooks() -> None:
     kai = DeclarativePlugin(PluginManifest(load("kai")))
     assert "kuberay_schedule_child" in kai.kuberay_hooks
     assert "kuberay_patch_pod" not in kai.kuberay_hooks
-    assert list(kai.kuberay_scheduler_names()) == ["kai-scheduler"]
 
 
 def test_a_scheduler_s_objects_see_the_gang() -> None:
@@ -181,13 +199,13 @@ def test_a_finalizer_makes_its_job_waits_for_it_and_gives_up_at_the_deadline(
     everything: DeclarativePlugin,
 ) -> None:
     options = checked_options(everything.manifest, {"token": "t"})
-    assert list(everything.kuberay_finalizers(scope=scope(), options=options)) == ["example.com/clean"]
+    assert list(everything.kuberay_finalizers(scope=scope(), options=options)) == ["ray.io/clean"]
 
     def finalize(seconds: int, *jobs: dict[str, Any]) -> Any:
         stamp = (NOW - timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
         deleted = scope(deletionTimestamp=stamp)
         asked = Scope(deleted.owner, NOW, deleted.gate, children={"Job": jobs})
-        return everything.kuberay_finalize(scope=asked, finalizer="example.com/clean", options=options)
+        return everything.kuberay_finalize(scope=asked, finalizer="ray.io/clean", options=options)
 
     job = {"metadata": {"name": "c-ml-clean"}}
     waiting = finalize(10)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +18,7 @@ import pytest
 
 from kuberay_op.hooks import Done, Group, Merge, Refuse, Scope, Wait, hookimpl, specs
 from kuberay_op.hooks.dispatch import Dispatcher, PluginError
-from kuberay_op.hooks.isolation import Workshop
+from kuberay_op.hooks.isolation import Workshop, about
 from kuberay_op.hooks.typed import Hooks
 from kuberay_op.hooks.verdicts import Ruling, decide
 
@@ -111,6 +113,8 @@ async def test_a_plugin_gets_its_own_options(workshop: Workshop) -> None:
         (Merge({"metadata": {"name": "other"}}), "may not change metadata.name"),
         (Merge({"metadata": {"ownerReferences": []}}), "may not change metadata.ownerReferences"),
         (Merge([]), "must be an object"),  # type: ignore[arg-type]
+        (Merge({"spec": {"x": object()}}), "plain JSON was expected"),
+        (Merge({"metadata": {"labels": {"kuberay-op/plugin": "x"}}}), "may not change metadata.labels"),
     ],
 )
 async def test_rubbish_is_named_with_the_plugin(
@@ -171,7 +175,14 @@ async def waits() -> None:
     await asyncio.Event().wait()
 
 
-@pytest.mark.parametrize("never", [sleeps, spins, waits], ids=lambda f: f.__name__)
+async def ignores_cancellation() -> None:
+    end = time.monotonic() + 3
+    while time.monotonic() < end:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize("never", [sleeps, spins, waits, ignores_cancellation], ids=lambda f: f.__name__)
 async def test_one_that_never_returns_is_given_up_and_the_loop_goes_on(
     hooks: Any, counts: Counts, never: Any
 ) -> None:
@@ -191,18 +202,150 @@ async def test_building_with_one_that_never_returns_is_given_up(hooks: Any, neve
     assert (caught.value.plugin, caught.value.hook) == ("bad", "kuberay_patch_pod")
 
 
-async def test_a_plugin_with_too_many_stuck_calls_is_refused_at_once(hooks: Any) -> None:
-    stuck = hooks(bad=plugin(kuberay_before_reconcile=sleeps))
+async def test_a_stuck_call_is_held_against_its_object_alone(hooks: Any) -> None:
+    def sleeps_for_bad(scope: Any) -> Any:
+        return sleeps() if scope.name == "bad" else Done()
+
+    stuck = hooks(plugin=plugin(kuberay_before_reconcile=sleeps_for_bad))
+    bad = replace(SCOPE, owner={"metadata": {"name": "bad"}})
+    with about("bad"), pytest.raises(PluginError, match="no answer within"):
+        await stuck.before_reconcile(bad)
+    with about("bad"), pytest.raises(PluginError, match="earlier call for this object never came back"):
+        await stuck.before_reconcile(bad)
+    with about("good"):
+        assert await stuck.before_reconcile(SCOPE) == [Ruling("plugin", Done())]
+
+
+@pytest.mark.parametrize("never", [sleeps, ignores_cancellation], ids=lambda f: f.__name__)
+async def test_a_plugin_with_very_many_stuck_calls_is_not_asked_at_all(hooks: Any, never: Any) -> None:
+    stuck = hooks(bad=plugin(kuberay_before_reconcile=never))
+    for name in ("a", "b"):
+        with about(name), pytest.raises(PluginError, match="no answer within"):
+            await stuck.before_reconcile(SCOPE)
+    with about("c"), pytest.raises(PluginError, match="2 earlier calls never came back"):
+        await stuck.before_reconcile(SCOPE)
+
+
+async def test_a_plugin_that_is_late_too_often_gets_less_time(counts: Counts) -> None:
+    manager = pluggy.PluginManager(specs.PROJECT)
+    manager.add_hookspecs(specs)
+    manager.register(plugin(kuberay_before_reconcile=waits), "slow")
+    workshop = Workshop(limit=LIMIT, credit=2 * LIMIT)
+    late = Hooks(Dispatcher(manager, workshop=workshop, meter=counts))
+    assert workshop.limit_of("slow") == LIMIT
     for _ in range(2):
         with pytest.raises(PluginError, match="no answer within"):
-            await stuck.before_reconcile(SCOPE)
-    with pytest.raises(PluginError, match="never came back"):
-        await stuck.before_reconcile(SCOPE)
+            await late.before_reconcile(SCOPE)
+        await asyncio.sleep(0)  # for the task to notice that it was cancelled
+    assert workshop.limit_of("slow") < LIMIT
+    assert workshop.limit_of("other") == LIMIT
+
+
+@pytest.mark.parametrize("end", [SystemExit, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit])
+async def test_a_plugin_cannot_end_the_process_or_the_pass(hooks: Any, end: type[BaseException]) -> None:
+    def ends() -> None:
+        raise end
+
+    async def ends_later() -> None:
+        await asyncio.sleep(0)
+        raise end
+
+    for function in (ends, ends_later):
+        with pytest.raises(PluginError, match=end.__name__):
+            await hooks(bad=plugin(kuberay_before_reconcile=function)).before_reconcile(SCOPE)
+    with pytest.raises(PluginError, match=end.__name__):
+        await patch_pod(hooks(bad=plugin(kuberay_patch_pod=ends)))
+
+
+async def test_an_exception_may_be_odd_in_any_way(hooks: Any) -> None:
+    class Odd(Exception):
+        def __repr__(self) -> str:
+            raise ValueError
+
+    def odd() -> None:
+        raise Odd
+
+    def long() -> None:
+        raise ValueError("x" * 10_000)
+
+    with pytest.raises(PluginError, match="Odd"):
+        await patch_pod(hooks(bad=plugin(kuberay_patch_pod=odd)))
+    with pytest.raises(PluginError) as caught:
+        await patch_pod(hooks(bad=plugin(kuberay_patch_pod=long)))
+    assert len(str(caught.value)) < 700
+
+
+@pytest.mark.parametrize(
+    ("verdict", "complaint"),
+    [
+        (True, "Done, Wait or Refuse was expected, not bool"),
+        (Wait("x", float("nan")), "a number of seconds, not nan"),
+        (Wait("x", "soon"), "a number of seconds, not 'soon'"),  # type: ignore[arg-type]
+        (Wait(3), "must be a text, not int"),  # type: ignore[arg-type]
+        (Wait("x", objects=({"kind": "Job"},)), "an object with apiVersion and kind"),
+        (Wait("x", objects=({"apiVersion": "v1", "kind": "A", "x": {1, 2}},)), "plain JSON was expected"),
+    ],
+)
+async def test_a_verdict_is_checked_part_by_part(hooks: Any, verdict: Any, complaint: str) -> None:
+    with pytest.raises(PluginError, match=complaint):
+        await hooks(bad=plugin(kuberay_before_reconcile=lambda: verdict)).before_reconcile(SCOPE)
+
+
+@pytest.mark.parametrize(
+    ("obj", "complaint"),
+    [
+        ("ConfigMap", "apiVersion and kind"),
+        ({"apiVersion": "v1", "kind": "ConfigMap"}, "without metadata.name"),
+        ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": object()}}, "plain JSON"),
+        ({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a"}, "x": "x" * 2_000_000}, "bytes"),
+    ],
+)
+async def test_an_object_is_checked_before_it_is_made(hooks: Any, obj: Any, complaint: str) -> None:
+    bad = hooks(bad=plugin(kuberay_extra_objects=lambda: [obj]))
+    with pytest.raises(PluginError, match=complaint):
+        await bad.dispatcher.build(lambda: bad.extra_objects(SCOPE))
+
+
+async def test_what_a_plugin_gave_away_it_cannot_change_later(hooks: Any) -> None:
+    mine: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+    giving = hooks(a=plugin(kuberay_extra_objects=lambda: [mine]))
+    (extra,) = await giving.dispatcher.build(lambda: giving.extra_objects(SCOPE))
+    mine["metadata"]["name"] = "b"
+    assert extra.obj["metadata"]["name"] == "a"
+
+
+@pytest.mark.parametrize("name", ["foregroundDeletion", "example.com/x", "ray.io/", "ray.io/a/b", 3])
+async def test_a_finalizer_is_of_our_domain(hooks: Any, name: Any) -> None:
+    bad = hooks(bad=plugin(kuberay_finalizers=lambda: [name]))
+    with pytest.raises(PluginError, match="a finalizer must be ray"):
+        await bad.dispatcher.build(lambda: bad.finalizers(SCOPE))
+
+
+async def test_defaults_are_for_the_spec(hooks: Any) -> None:
+    owner = {"kind": "RayCluster", "metadata": {"name": "a"}, "spec": {"a": 1}}
+    good = hooks(a=plugin(kuberay_default=lambda: Merge({"spec": {"b": 2}})))
+    assert good.default(owner).obj["spec"] == {"a": 1, "b": 2}
+    bad = hooks(bad=plugin(kuberay_default=lambda: Merge({"status": {"state": "ready"}})))
+    with pytest.raises(PluginError, match="may change spec only, not status"):
+        bad.default(owner)
+
+
+async def test_one_that_fails_keeps_nobody_from_finalizing(hooks: Any) -> None:
+    def fails() -> None:
+        raise ValueError("oh")
+
+    def mine(finalizer: str) -> Any:
+        return Done() if finalizer == "ray.io/mine" else None
+
+    asked = hooks(a=plugin(kuberay_finalize=fails), b=plugin(kuberay_finalize=mine))
+    assert await asked.finalize(SCOPE, "ray.io/mine") == Ruling("b", Done())
+    with pytest.raises(PluginError, match="plugin 'a'"):
+        await asked.finalize(SCOPE, "ray.io/other")
 
 
 async def test_a_busy_loop_ends_with_its_thread(hooks: Any, workshop: Workshop) -> None:
     spinning = hooks(bad=plugin(kuberay_before_reconcile=spins))
-    for _ in range(4):  # more often than stuck threads are allowed: each must have ended
+    for _ in range(4):  # each thread must have ended, or the object would not be asked about again
         with pytest.raises(PluginError, match="no answer within"):
             await spinning.before_reconcile(SCOPE)
         await asyncio.sleep(0.05)

@@ -73,7 +73,7 @@ def test_the_reference_s_ways_to_ask_for_a_scheduler(wanted: Wanted, gates: str,
     [
         (Wanted(batch_scheduler="kai-schedule"), "", "did you mean 'kai-scheduler'"),
         (Wanted(batch_scheduler="yunikorn"), "", "install 'kuberay-op-yunikorn'"),
-        (Wanted(batch_scheduler="volcano", enable_batch_scheduler=True), "", "exclude each other"),
+        (Wanted(batch_scheduler="volcano", enable_batch_scheduler=True), "", "are both set"),
         (Wanted(batch_scheduler="volcano"), "KubernetesWAS=true", "KubernetesWAS excludes"),
         (
             Wanted(enabled={"volcano": True}, batch_scheduler="kai-scheduler"),
