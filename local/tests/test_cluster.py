@@ -28,9 +28,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         made = Cluster("module")
-        assert run("up", "--name", "module", "--node", f"kwok:{NODES}").exit_code == 0
-        yield made
-        assert made.down()
+        try:
+            result = run("up", "--name", "module", "--node", f"kwok:{NODES}")
+            assert result.exit_code == 0, result.stderr
+            yield made
+        finally:
+            assert made.down()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from kuberay_op_local import components, nodes
+from kuberay_op_local.errors import LocalError
 from kuberay_op_local.paths import Layout
 from kuberay_op_local.spec import Nodes, Spec
 
@@ -77,3 +78,12 @@ def test_the_specification_survives_its_file(tmp_path: Path) -> None:
     SPEC.save(file)
     assert Spec.load(file) == SPEC
     assert [path.name for path in tmp_path.iterdir()] == ["cluster.json"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"nodes": {}, "components": [], "odd": 1}'])
+def test_a_broken_file_is_one_sentence_with_the_way_out(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "mine" / "cluster.json"
+    file.parent.mkdir()
+    file.write_text(text)
+    with pytest.raises(LocalError, match=r"cannot be read .* `kuberay-op local down --name mine` removes"):
+        Spec.load(file)

@@ -257,16 +257,19 @@ class Cluster:
         if spec is None:
             return Status(self.name, "absent")
         running = processes.find(self.layout.root)
-        parts: dict[str, dict[str, Any]] = {}
-        with health.Probe(spec, self.layout) as probe:
-            for component in spec.components:
-                process = running.get(component)
-                parts[component] = {
-                    "running": process is not None,
-                    "ready": process is not None and probe.ready(component),
-                    "pid": process.pid if process else None,
-                    "log": str(self.layout.log(component)),
-                }
+        ready: set[str] = set()
+        if running:  # else an interrupted `up` may have left no certificates to ask with
+            with health.Probe(spec, self.layout) as probe:
+                ready = {component for component in spec.components if probe.ready(component)}
+        parts: dict[str, dict[str, Any]] = {
+            component: {
+                "running": component in running,
+                "ready": component in running and component in ready,
+                "pid": running[component].pid if component in running else None,
+                "log": str(self.layout.log(component)),
+            }
+            for component in spec.components
+        }
         if not running:
             state = "stopped"
         elif any(not part["running"] for part in parts.values()):

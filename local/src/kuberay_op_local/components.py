@@ -39,7 +39,8 @@ PORTS: Final[dict[str, tuple[str, ...]]] = {
 
 SERVICE_RANGE: Final = "10.96.0.0/16"
 FIRST_SERVICE_ADDRESS: Final = "10.96.0.1"
-POD_RANGE: Final = "10.244.0.0/16"
+#: Eight million addresses: a hundred nodes with a thousand Pods each need more than a /16.
+POD_RANGE: Final = "10.128.0.0/9"
 
 #: Names under which the serving certificate is valid.
 SERVING_HOSTS: Final = (
@@ -153,11 +154,11 @@ def kube_scheduler(spec: Spec, layout: Layout) -> list[str]:
 
 
 def kwok(_spec: Spec, layout: Layout) -> list[str]:
-    """Plays the kubelet of every node, by the stages in ``nodes.py``."""
+    """Plays the kubelet of its nodes, by ``stages.yaml``; other nodes are not its business."""
     return [
         f"--kubeconfig={layout.component_kubeconfig(KWOK)}",
         f"--config={layout.stages}",
-        "--manage-all-nodes=true",
+        "--manage-nodes-with-label-selector=type=kwok",
         "--node-lease-duration-seconds=40",
         f"--cidr={POD_RANGE}",
         "--node-ip=127.0.0.1",

@@ -19,7 +19,9 @@ from kuberay_op_local.spec import Spec
 
 TAIL_LINES: Final = 8
 POLL_SECONDS: Final = 0.05
-CALL_SECONDS: Final = 5.0
+#: How long an answer may take: to "are you ready", and to a request on a busy machine.
+PROBE_SECONDS: Final = 5.0
+CALL_SECONDS: Final = 60.0
 
 #: What a log line means for the user; the first match wins.
 HINTS: Final = (
@@ -63,7 +65,7 @@ class Probe:
         context = ssl.create_default_context(cafile=str(layout.pki / "ca.crt"))
         context.load_cert_chain(layout.pki / "admin.crt", layout.pki / "admin.key")
         # Proxies of the environment must not see loopback traffic.
-        self._http = httpx.Client(verify=context, timeout=CALL_SECONDS, trust_env=False)
+        self._http = httpx.Client(verify=context, timeout=PROBE_SECONDS, trust_env=False)
 
     def __enter__(self) -> Probe:
         return self
@@ -71,9 +73,11 @@ class Probe:
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
-    def api(self, method: str, path: str, body: Any = None) -> httpx.Response:
+    def api(
+        self, method: str, path: str, body: Any = None, *, seconds: float = CALL_SECONDS
+    ) -> httpx.Response:
         """One call to the API server, as administrator."""
-        return self._http.request(method, self.spec.server + path, json=body)
+        return self._http.request(method, self.spec.server + path, json=body, timeout=seconds)
 
     def demand(self, method: str, path: str, body: Any = None) -> Any:
         """A call that must succeed; gives the JSON it answers."""
@@ -92,20 +96,19 @@ class Probe:
 
     def _ready(self, component: str) -> bool:
         if component == components.ETCD:
-            url = f"https://127.0.0.1:{self.spec.ports['etcd']}/health"
-            return self._http.get(url).status_code == httpx.codes.OK
+            return self._says_ok(component, "/health")
         if component == components.API_SERVER:
-            return self.api("GET", "/readyz").status_code == httpx.codes.OK
+            return self._says_ok(component, "/readyz")
+        if component == components.SCHEDULER:
+            return self._says_ok(component, "/healthz")
         if component == components.CONTROLLER_MANAGER:
             # Its own health says too little: Pods can be made once their service account exists.
             account = "/api/v1/namespaces/default/serviceaccounts/default"
-            return self._healthz(component) and self.api("GET", account).status_code == httpx.codes.OK
-        if component == components.SCHEDULER:
-            return self._healthz(component)
+            return self._says_ok(component, "/healthz") and self._says_ok(components.API_SERVER, account)
         return self.ready_nodes() >= self.spec.nodes.count
 
-    def _healthz(self, component: str) -> bool:
-        url = f"https://127.0.0.1:{self.spec.ports[component]}/healthz"
+    def _says_ok(self, component: str, path: str) -> bool:
+        url = f"https://127.0.0.1:{self.spec.ports[component]}{path}"
         return self._http.get(url).status_code == httpx.codes.OK
 
     def ready_nodes(self) -> int:

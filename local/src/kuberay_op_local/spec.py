@@ -67,11 +67,16 @@ class Spec:
         """Read the file; None when there is none."""
         try:
             data: dict[str, Any] = json.loads(path.read_text())
+            data["nodes"] = Nodes(**data["nodes"])
+            data["components"] = tuple(data["components"])
+            return cls(**data)
         except FileNotFoundError:
             return None
-        data["nodes"] = Nodes(**data["nodes"])
-        data["components"] = tuple(data["components"])
-        return cls(**data)
+        except (ValueError, KeyError, TypeError) as error:
+            raise LocalError(
+                f"{path} cannot be read ({error}); was it made by another version? "
+                f"`kuberay-op local down --name {path.parent.name}` removes the cluster"
+            ) from error
 
 
 def check_name(name: str) -> str:

@@ -35,9 +35,11 @@ def new_spec(name: str, wish: Wish, say: Say) -> Spec:
     programs = binaries.resolve(
         [*chosen, "kubectl"], kubernetes=version, folder=wish.folder, say=say, make=wish.make
     )
-    actual = binaries.version_of(programs[components.API_SERVER])
+    server = programs[components.API_SERVER]
+    ours = server.is_relative_to(paths.cache_dir())
+    actual = version if ours else binaries.version_of(server)
     if wish.kubernetes is not None and actual != version:
-        raise LocalError(f"{programs[components.API_SERVER]} is Kubernetes {actual}, not {version}")
+        raise LocalError(f"{server} is Kubernetes {actual}, not {version}")
     return Spec(
         name=name,
         kubernetes=actual,
@@ -66,7 +68,7 @@ def changed_spec(old: Spec, wish: Wish, say: Say) -> Spec:
             )
     nodes = wish.node or old.nodes
     chosen = with_nodes([c for c in old.components if c != components.KWOK], nodes)
-    missing = [tool for tool in chosen if not Path(old.programs.get(tool, "")).is_file()]
+    missing = [tool for tool in (*chosen, "kubectl") if not Path(old.programs.get(tool, "")).is_file()]
     folder = Path(_folder(old)) if missing and not _from_cache(old) else None
     found = binaries.resolve(missing, kubernetes=old.kubernetes, folder=folder, say=say, make=wish.make)
     programs = {**old.programs, **{tool: str(path) for tool, path in found.items()}}
