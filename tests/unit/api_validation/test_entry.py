@@ -166,7 +166,8 @@ def test_where_the_structure_is_wrong_the_rules_are_silent() -> None:
     found = examine(cluster)
     assert [p.path_text for p in found] == ["spec.headGroupSpec.template.spec.containers"]
     assert found[0].rule == ""
-    for kind in ("RayClutser", None, 5, {}, ["RayCluster"]):
+    kinds: list[Any] = ["RayClutser", None, 5, {}, ["RayCluster"]]
+    for kind in kinds:
         assert [p.path_text for p in examine({"kind": kind, "apiVersion": "ray.io/v1"})] == ["kind"]
     assert [p.path_text for p in examine({"kind": "RayCluster", "apiVersion": "ray.io/v7"})] == ["apiVersion"]
 
