@@ -7,12 +7,15 @@ import re
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kuberay_op.api import names
 from kuberay_op.api.formats import dns1035_label_problem, label_value_problem
 from kuberay_op.api.names import MAX_NAME
+
+#: A busy machine is no mistake in the code.
+calm = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 LONG = "abcdefghij" * 7  # 70 characters
 
@@ -135,6 +138,7 @@ def test_ours_is_what_our_owner_controls() -> None:
 letters = st.text("abcdefghijklmnopqrstuvwxyz0123456789-", max_size=80)
 
 
+@calm
 @given(
     st.from_regex(r"[a-z]([-a-z0-9]{0,51}[a-z0-9])?", fullmatch=True),
     letters.filter(lambda t: t.strip("-") == t),
@@ -152,6 +156,7 @@ def test_what_is_made_for_a_valid_cluster_fits(cluster: str, group: str) -> None
     )
 
 
+@calm
 @given(st.text(max_size=200))
 def test_shortening_twice_is_shortening_once(text: str) -> None:
     assert names.check_name(names.check_name(text)) == names.check_name(text)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kuberay_op.api.fields import QUANTITY_PATTERN
 from kuberay_op.api.quantity import Format, Quantity
+
+#: A busy machine is no mistake in the code.
+calm = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 amounts = st.builds(
     lambda sign, number, suffix: f"{sign}{number}{suffix}",
@@ -64,6 +67,7 @@ def test_a_sum_is_written_like_its_left_side_unless_that_is_zero() -> None:
     assert str(q("1Gi") * 0) == "0"
 
 
+@calm
 @given(amounts)
 def test_what_is_printed_reads_back_the_same(amount: Quantity) -> None:
     again = Quantity.parse(str(amount))
@@ -71,6 +75,7 @@ def test_what_is_printed_reads_back_the_same(amount: Quantity) -> None:
     assert str(again) == str(amount)
 
 
+@calm
 @given(amounts, amounts, amounts)
 def test_addition_is_a_sum(a: Quantity, b: Quantity, c: Quantity) -> None:
     assert ((a + b) + c).nanos == (a + (b + c)).nanos
@@ -79,11 +84,13 @@ def test_addition_is_a_sum(a: Quantity, b: Quantity, c: Quantity) -> None:
     assert str(a + Quantity()) == str(a)
 
 
+@calm
 @given(st.decimals(-(10**12), 10**12, places=9, allow_nan=False))
 def test_nine_decimals_are_exact(number: Decimal) -> None:
     assert Decimal(Quantity.parse(f"{number:f}").nanos) == number * 10**9
 
 
+@calm
 @given(st.from_regex(QUANTITY_PATTERN.replace("^", "").replace("$", ""), fullmatch=True))
 def test_all_that_the_schema_accepts_reads_or_is_refused(text: str) -> None:
     try:
