@@ -57,7 +57,7 @@ def changed_spec(old: Spec, wish: Wish, say: Say) -> Spec:
         ("Kubernetes", wish.kubernetes and versions.check_kubernetes(wish.kubernetes), old.kubernetes),
         ("port", wish.port, old.ports[components.API_SERVER]),
         ("programs from", wish.folder and str(wish.folder.absolute()), _folder(old)),
-        ("components", wish.only, tuple(c for c in old.components if c != components.KWOK)),
+        ("components", wish.only and with_nodes(wish.only, Nodes()), with_nodes(old.components, Nodes())),
         ("extra arguments", wish.extra_args, old.extra_args),
     )
     for what, wanted, present in fixed:
@@ -67,7 +67,7 @@ def changed_spec(old: Spec, wish: Wish, say: Say) -> Spec:
                 f"run `kuberay-op local down --name {old.name}` first, or choose another --name"
             )
     nodes = wish.node or old.nodes
-    chosen = with_nodes([c for c in old.components if c != components.KWOK], nodes)
+    chosen = with_nodes(old.components, nodes)
     missing = [tool for tool in (*chosen, "kubectl") if not Path(old.programs.get(tool, "")).is_file()]
     folder = Path(_folder(old)) if missing and not _from_cache(old) else None
     found = binaries.resolve(missing, kubernetes=old.kubernetes, folder=folder, say=say, make=wish.make)
@@ -76,8 +76,9 @@ def changed_spec(old: Spec, wish: Wish, say: Say) -> Spec:
 
 
 def with_nodes(chosen: Sequence[str], nodes: Nodes) -> tuple[str, ...]:
-    """The components, with kwok when there are kwok nodes."""
-    return (*chosen, components.KWOK) if nodes.kind == "kwok" else tuple(chosen)
+    """The components: with kwok when there are kwok nodes, else without."""
+    others = tuple(component for component in chosen if component != components.KWOK)
+    return (*others, components.KWOK) if nodes.kind == "kwok" else others
 
 
 def _folder(spec: Spec) -> str:
