@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What time it is, and how to wait. Code under test gets ``kuberay_op.testing.FakeClock``."""
+    """What time it is, and how to wait. Code under test gets ``kuberay_op.testing.clock.FakeClock``."""
 
     def now(self) -> datetime:
         """Wall time, in UTC: for timestamps that leave the process."""
