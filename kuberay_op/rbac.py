@@ -20,6 +20,15 @@ CORE: Final[tuple[PolicyRule, ...]] = (
     # Owner references with blockOwnerDeletion need this where that admission plugin is on.
     PolicyRule(("ray.io",), ("rayclusters/finalizers",), ("update",)),
     PolicyRule(("",), ("pods",), ("create", "delete", "get", "list", "watch")),
+    # Made once, and read again if one of that name turns up.
+    PolicyRule(("",), ("services",), ("create", "get", "list", "patch", "watch")),
+    PolicyRule(("networking.k8s.io",), ("ingresses",), ("create", "get", "list", "patch", "watch")),
+    # With the gate GCSFaultToleranceEmbeddedStorage.
+    PolicyRule(("",), ("persistentvolumeclaims",), ("create", "get", "list", "patch", "watch")),
+    # On OpenShift.
+    PolicyRule(("route.openshift.io",), ("routes",), ("create", "get", "list", "patch", "watch")),
+    # Tokens are read by name; never listed, so never seen where we do not know one to be.
+    PolicyRule(("",), ("secrets",), ("create", "get")),
     PolicyRule(("events.k8s.io",), ("events",), ("create", "patch")),
 )
 

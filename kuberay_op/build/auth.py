@@ -58,11 +58,10 @@ def needs_secret(cluster: RayCluster) -> bool:
     )
 
 
-def auth_secret(cluster: RayCluster, token: str) -> Json:
-    """The Secret with this token; see :func:`needs_secret`."""
+def auth_secret(cluster: RayCluster) -> Json:
+    """The Secret for the token; see :func:`needs_secret`. The token itself comes in when it is made."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": child_metadata(cluster, secret_name(cluster), {labels.CLUSTER: cluster.name}),
-        "stringData": {fixed.AUTH_SECRET_KEY: token},
     }

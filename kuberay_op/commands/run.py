@@ -102,6 +102,7 @@ async def operate(config: Config) -> None:
             clock=clock,
             metrics=metrics,
             requeue=config.raycluster_requeue_seconds,
+            config=config,
         )
 
         debug = Debug(manager, clock=clock).routes() if config.enable_debug_endpoints else []

@@ -14,7 +14,7 @@ from kuberay_op.hooks.verdicts import Ruling, Wait
 from kuberay_op.kube.apply import Applier
 from kuberay_op.kube.cache import Store
 from kuberay_op.kube.client import Client, PatchKind
-from kuberay_op.kube.errors import NotFound
+from kuberay_op.kube.errors import AlreadyExists, NotFound
 from kuberay_op.kube.events import Recorder
 from kuberay_op.kube.merge import merge_patch
 from kuberay_op.kube.resource import PODS, Key, Object, Resource
@@ -55,11 +55,13 @@ class Actor:
         try:
             resource = self.resource(action.obj)
             match action:
-                case Create():
+                case Create(seal=None):
                     made = (
                         await self._applier.apply(resource, action.obj, reason=action.reason, owner=key)
                     ).object
                     self._expect("created", key, resource, made)
+                case Create():
+                    made = await self._create_sealed(key, resource, action)
                 case Update():
                     made = (
                         await self._applier.apply(
@@ -74,6 +76,16 @@ class Actor:
             return Outcome(action, freeze(made))
         except OperatorError as error:
             return Outcome(action, error=error)
+
+    async def _create_sealed(self, key: Key, resource: Resource, action: Create) -> Object:
+        """Make an object with a fresh secret in it. If there is one by now it stays: others may use it."""
+        obj = action.seal(action.obj) if action.seal else action.obj
+        try:
+            made = await self._client.create(resource, obj, reason=action.reason, owner=key)
+        except AlreadyExists:
+            return {}
+        # What no plan may show, no outcome may show either.
+        return {name: made[name] for name in ("apiVersion", "kind", "metadata")}
 
     async def make_for(self, key: Key, scope: Scope, ruling: Ruling) -> OperatorError | None:
         """Make the objects that a plugin waits for, as far as they are missing; gives what went wrong."""
@@ -100,7 +112,7 @@ class Actor:
         """Why a plugin's object cannot be made here, "" if it can."""
         if obj.get("kind") == PODS.kind:
             return f"{named(obj)}: Pods are not made this way; let a Job make it"
-        return "" if kind_of(obj) in self._resources else unwatched(obj)
+        return "" if self._resources.get(kind_of(obj)) in self._stores else unwatched(obj)
 
     async def publish(self, key: Key, owner: Manifest, status: Object) -> bool:
         """Write the status if it says something new; times alone are not news."""

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from kuberay_op.api.predicates import on_openshift
 from kuberay_op.clock import Clock
+from kuberay_op.config import Config
 from kuberay_op.controllers.plugins import find_kinds
 from kuberay_op.controllers.raycluster.reconciler import RayClusterReconciler
+from kuberay_op.controllers.resources import ROUTES
 from kuberay_op.features import Gates
 from kuberay_op.hooks.typed import Hooks
 from kuberay_op.kube.discovery import Discovery
@@ -13,19 +18,35 @@ from kuberay_op.runtime.manager import Manager
 
 
 async def add_controllers(
-    manager: Manager, *, hooks: Hooks, gates: Gates, clock: Clock, metrics: Metrics, requeue: float
+    manager: Manager,
+    *,
+    hooks: Hooks,
+    gates: Gates,
+    clock: Clock,
+    metrics: Metrics,
+    requeue: float,
+    config: Config | None = None,
 ) -> None:
-    """Declare the controllers, let plugins register and start, and have them told when all ends."""
+    """Declare the controllers, let plugins register and start, and have them told when all ends.
+
+    ``gates`` count over those of ``config``, which is the default one when not given.
+    """
     await hooks.dispatcher.in_thread(lambda: hooks.register_metrics(metrics.registry))
-    kinds = await find_kinds(hooks, Discovery(manager.client, clock))
+    discovery = Discovery(manager.client, clock)
+    settings = replace(config or Config(), gates=gates)
     RayClusterReconciler(
         manager,
         clock=clock,
         requeue=requeue,
         hooks=hooks,
-        gates=gates,
+        config=settings,
         events=manager.events,
-        kinds=kinds,
+        kinds=await find_kinds(hooks, discovery),
+        routes=not settings.use_ingress_on_openshift and await _has_routes(discovery),
     )
     await hooks.started()
     manager.on_stop(hooks.stopping)
+
+
+async def _has_routes(discovery: Discovery) -> bool:
+    return on_openshift(await discovery.groups()) and await discovery.serves(ROUTES)

@@ -1,4 +1,4 @@
-"""Our own kinds as resources of the API server."""
+"""Our own kinds, and those of other projects that we make, as resources of the API server."""
 
 from __future__ import annotations
 
@@ -7,3 +7,4 @@ from typing import Final
 from kuberay_op.kube.resource import Resource
 
 RAY_CLUSTERS: Final = Resource("ray.io", "v1", "rayclusters", "RayCluster")
+ROUTES: Final = Resource("route.openshift.io", "v1", "routes", "Route")

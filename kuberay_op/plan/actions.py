@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 Manifest = Mapping[str, Any]
+
+#: Completes an object just before it is made, with what no plan may show: a fresh secret.
+Seal = Callable[[Manifest], Manifest]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,8 @@ class Desired:
     causes: tuple[Cause, ...] = ()
     #: Made when it is missing and never changed afterwards, as Pods are.
     once: bool = False
+    #: Completes the object when it is made.
+    seal: Seal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,7 @@ class Create:
     obj: Manifest
     reason: str
     causes: tuple[Cause, ...] = ()
+    seal: Seal | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def _make_and_change(wanted: list[Desired], there: dict[Identity, Manifest]) -> 
     for item in wanted:
         found = there.get(identity(item.obj)) if item.obj.get("metadata", {}).get("name") else None
         if found is None:
-            yield Create(item.obj, item.reason, item.causes)
+            yield Create(item.obj, item.reason, item.causes, item.seal)
         elif not item.once and not found.get("metadata", {}).get("deletionTimestamp"):
             patch = merge_patch(found, item.obj)
             if patch is not None:

@@ -6,18 +6,30 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kuberay_op.api import labels
+from kuberay_op.api.raycluster import RayCluster
+from kuberay_op.build.auth import needs_secret, secret_name
+from kuberay_op.build.gcs_ft import claim_name
 from kuberay_op.clock import Clock
+from kuberay_op.config import Config
 from kuberay_op.controllers.act import Actor
 from kuberay_op.controllers.pipeline import Observed, Pipeline
 from kuberay_op.controllers.plugins import Kinds
 from kuberay_op.controllers.raycluster.desired import RayClusterKind
-from kuberay_op.controllers.resources import RAY_CLUSTERS
-from kuberay_op.features import Gates
+from kuberay_op.controllers.resources import RAY_CLUSTERS, ROUTES
 from kuberay_op.frozen import FrozenDict, freeze
 from kuberay_op.hooks.typed import Hooks
-from kuberay_op.kube.cache import OWNER, Store
+from kuberay_op.kube.cache import OWNER
+from kuberay_op.kube.errors import NotFound
 from kuberay_op.kube.events import Events
-from kuberay_op.kube.resource import PODS, Key, Resource
+from kuberay_op.kube.resource import (
+    INGRESSES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    SECRETS,
+    SERVICES,
+    Key,
+    Resource,
+)
 from kuberay_op.runtime.expectations import View
 from kuberay_op.runtime.manager import Manager
 from kuberay_op.runtime.result import Result
@@ -25,14 +37,21 @@ from kuberay_op.runtime.wiring import edited
 
 NAME: Final = "raycluster"
 
-#: The Pods that concern us, of all in the cluster.
-RAY_PODS: Final = f"{labels.NODE_TYPE} in ({labels.HEAD}, {labels.WORKER}, {labels.REDIS_CLEANUP})"
+#: Which of its objects concern us, for each kind that we make. The Services of a cluster have no label in
+#: common. Secrets are not among them: they are read by name, and only their metadata is kept.
+SELECTORS: Final[Mapping[Resource, str | None]] = {
+    PODS: f"{labels.NODE_TYPE} in ({labels.HEAD}, {labels.WORKER}, {labels.REDIS_CLEANUP})",
+    SERVICES: None,
+    INGRESSES: labels.CLUSTER,
+    ROUTES: labels.CLUSTER,
+    PERSISTENT_VOLUME_CLAIMS: labels.CLUSTER,
+}
 
 
 class RayClusterReconciler:
     """Keeps RayClusters as they should be.
 
-    ``requeue`` is the pause between looks without a cause; ``kinds`` are those of children that plugins make.
+    ``kinds`` are those of children that plugins make; ``routes`` is whether dashboards get a Route.
     """
 
     def __init__(
@@ -42,33 +61,35 @@ class RayClusterReconciler:
         clock: Clock,
         requeue: float,
         hooks: Hooks,
-        gates: Gates,
+        config: Config,
         events: Events,
         kinds: Kinds,
+        routes: bool = False,
     ) -> None:
         self._client = manager.client
         self._clusters = manager.cache(RAY_CLUSTERS)
-        stores: dict[Resource, Store] = {PODS: manager.cache(PODS, label_selector=RAY_PODS)}
-        for resource in kinds.served:
-            # Only what plugins made: a cache of all ConfigMaps, say, would be no use and much memory.
-            stores.setdefault(resource, manager.cache(resource, label_selector=labels.PLUGIN))
+        self._selectors = selectors(config, kinds, routes=routes)
+        stores = {
+            resource: manager.cache(resource, label_selector=selector)
+            for resource, selector in self._selectors.items()
+        }
         self._stores = stores
         self._wiring = manager.controller(NAME, RAY_CLUSTERS, self.reconcile, when=edited).owns(*stores)
         recorder = events.recorder(f"{NAME}-controller")
         actor = Actor(
             manager.client,
             owner=RAY_CLUSTERS,
-            resources={(resource.api_version, resource.kind): resource for resource in stores},
+            resources={(resource.api_version, resource.kind): resource for resource in (*stores, SECRETS)},
             stores={**stores, RAY_CLUSTERS: self._clusters},
             expectations=self._wiring.expectations,
             recorder=recorder,
         )
         self._pipeline = Pipeline(
-            RayClusterKind(),
+            RayClusterKind(config, routes=routes),
             hooks=hooks,
             actor=actor,
             recorder=recorder,
-            gates=gates,
+            gates=config.gates,
             clock=clock,
             requeue=requeue,
             missing=kinds.missing,
@@ -91,18 +112,48 @@ class RayClusterReconciler:
         owner = self._clusters.get(key)
         if owner is None:
             return None
-        uid = owner["metadata"]["uid"]
+        cluster = RayCluster(owner)
         children: list[Mapping[str, Any]] = []
         for resource, store in self._stores.items():
-            found: Sequence[Mapping[str, Any]] = store.by_index(OWNER, uid)
+            found: Sequence[Mapping[str, Any]] = store.by_index(OWNER, cluster.metadata.uid)
             if view is View.OVERDUE:
-                selector = f"{labels.CLUSTER}={key.name}" if resource == PODS else labels.PLUGIN
+                selector = self._selectors[resource]
+                if selector and resource in SELECTORS:
+                    selector = f"{labels.CLUSTER}={key.name}"
                 listed = await self._client.list(resource, key.namespace, label_selector=selector, owner=key)
-                found = [freeze(obj) for obj in listed.items if _owned_by(obj, uid)]
+                found = [freeze(obj) for obj in listed.items if _owned_by(obj, cluster.metadata.uid)]
+            if resource == PERSISTENT_VOLUME_CLAIMS and not found:
+                # One that outlives its cluster has no owner.
+                left = store.get(Key(key.namespace, claim_name(cluster)))
+                found = [left] if left is not None else []
             # Items of watches of one kind may come without it. Frozen, since plugins get to see them.
             kind = {"apiVersion": resource.api_version, "kind": resource.kind}
             children += [FrozenDict({**kind, **obj}) for obj in found]
+        if needs_secret(cluster):
+            children += await self._secret(key, secret_name(cluster))
         return Observed(owner, children)
+
+    async def _secret(self, key: Key, name: str) -> list[Mapping[str, Any]]:
+        """The Secret with the token, without the token."""
+        try:
+            found = await self._client.get(SECRETS, name, key.namespace, owner=key)
+        except NotFound:
+            return []
+        return [freeze({"apiVersion": "v1", "kind": "Secret", "metadata": found["metadata"]})]
+
+
+def selectors(config: Config, kinds: Kinds, *, routes: bool) -> dict[Resource, str | None]:
+    """What to watch, and by which labels: our own kinds as far as they are used, and those of plugins."""
+    unused = {ROUTES} if not routes else set()
+    if not config.gates.enabled("GCSFaultToleranceEmbeddedStorage"):
+        unused.add(PERSISTENT_VOLUME_CLAIMS)
+    chosen = {resource: selector for resource, selector in SELECTORS.items() if resource not in unused}
+    for resource in kinds.served:
+        if resource != PODS:  # plugins make none
+            # Only what plugins made: a cache of all ConfigMaps, say, would be no use and much memory. Where
+            # we have a selector of our own no single one finds both.
+            chosen[resource] = None if resource in chosen else labels.PLUGIN
+    return chosen
 
 
 def _owned_by(obj: Mapping[str, Any], uid: str) -> bool:

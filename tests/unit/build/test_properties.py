@@ -98,7 +98,7 @@ BUILDERS: Final[dict[str, Builder]] = {
     "head_route": lambda cluster, _: head_route(cluster),
     "network_policies": lambda cluster, _: network_policies(cluster),
     "storage_claim": lambda cluster, _: storage_claim(cluster),
-    "auth_secret": lambda cluster, _: auth_secret(cluster, "t"),
+    "auth_secret": lambda cluster, _: auth_secret(cluster),
     "redis_cleanup_job": redis_cleanup_job,
     "selfsigned_issuer": lambda cluster, _: mtls.selfsigned_issuer(cluster),
     "ca_certificate": lambda cluster, _: mtls.ca_certificate(cluster),
