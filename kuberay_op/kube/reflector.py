@@ -196,6 +196,7 @@ class Reflector:
             **self._selectors,
             resource_version=stream.version,
             initial=listing,
+            managed_fields=False,
             server_timeout=self._rng.randint(*WATCH_SECONDS),
             silence=self._silence,
             opened=lambda: self._opened(stream),

@@ -24,7 +24,7 @@ from kuberay_op.kube.request import Request
 CONCURRENCY: Final = 64
 
 #: Bytes that a watch may buffer before it stops reading from the socket.
-READ_BUFFER: Final = 1 << 18
+READ_BUFFER: Final = 1 << 17
 
 #: What client-go calls the code of a request without an answer.
 NO_ANSWER: Final = "<error>"

@@ -35,6 +35,20 @@ def event(namespace: str, name: str) -> dict[str, Any]:
     }
 
 
+def things(group: str) -> dict[str, Any]:
+    """A definition of a custom resource of that group."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "metadata": {"name": f"things.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Cluster",
+            "names": {"plural": "things", "kind": "Thing", "singular": "thing", "listKind": "ThingList"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+        },
+    }
+
+
 async def until(true: Callable[[], object]) -> None:
     """Wait until something has come about."""
     async with asyncio.timeout(PATIENCE):

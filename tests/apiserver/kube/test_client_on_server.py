@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from kuberay_op.clock import SystemClock
 from kuberay_op.kube import errors
 from kuberay_op.kube.client import Client, ListResult, PatchKind
-from kuberay_op.kube.resource import CONFIG_MAPS, EVENTS, PODS, SECRETS, Resource
+from kuberay_op.kube.discovery import Discovery
+from kuberay_op.kube.resource import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, EVENTS, PODS, SECRETS, Resource
 from kuberay_op.testing.controlplane import ControlPlane
-from tests.apiserver.kube.objects import compact, config_map, event
+from tests.apiserver.kube.objects import compact, config_map, event, things
 
 pytestmark = pytest.mark.apiserver
 
@@ -182,6 +184,30 @@ async def test_a_watch_follows_and_ends(client: Client, namespace: str) -> None:
     )
     kinds = [event.type async for event in watch]
     assert [kind for kind in kinds if kind != "BOOKMARK"] == ["ADDED", "MODIFIED", "DELETED"]
+
+
+async def test_managed_fields_are_left_out_of_a_watch_before_decoding(client: Client, namespace: str) -> None:
+    """Of the server's own kinds and of custom resources, which it writes in another order."""
+    group = f"{namespace}.example.com"
+    thing = Resource(group, "v1", "things", "Thing", namespaced=False)
+    await client.create(CUSTOM_RESOURCE_DEFINITIONS, things(group), reason="test")
+    async with asyncio.timeout(60):
+        while not await Discovery(client, SystemClock()).serves(thing):
+            pass  # the server takes a moment to serve it
+    bodies = {
+        PODS: POD,
+        CONFIG_MAPS: {"metadata": {"name": "a"}, "data": {"b": "c"}},
+        thing: {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"x": [{}]}},
+    }
+    for resource, body in bodies.items():
+        where = namespace if resource.namespaced else None
+        made = await client.create(resource, body, namespace=where, reason="test")
+        assert made["metadata"].pop("managedFields")
+        options: dict[str, Any] = {"field_selector": "metadata.name=a", "server_timeout": 2, "initial": True}
+        stream = client.watch(resource, where, managed_fields=False, **options)
+        objects = [event.object async for event in stream if event.type == "ADDED"]
+        assert objects == [made], resource
+    await client.delete(CUSTOM_RESOURCE_DEFINITIONS, f"things.{group}", None, reason="test")
 
 
 @pytest.mark.parametrize(

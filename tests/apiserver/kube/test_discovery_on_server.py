@@ -10,6 +10,7 @@ from kuberay_op.kube.discovery import Discovery
 from kuberay_op.kube.errors import ServerError
 from kuberay_op.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, EVENTS, NAMESPACES, PODS, Resource
 from kuberay_op.testing.clock import FakeClock
+from tests.apiserver.kube.objects import things
 
 pytestmark = pytest.mark.apiserver
 
@@ -33,31 +34,21 @@ async def test_what_is_there_and_what_is_not(client: Client) -> None:
 
 async def test_answers_are_remembered_and_asked_for_again(client: Client, namespace: str) -> None:
     group = f"{namespace}.example.com"
-    things = Resource(group, "v1", "things", "Thing")
+    resource = Resource(group, "v1", "things", "Thing")
     clock = FakeClock()
     discovery = Discovery(client, clock)
-    assert not await discovery.serves(things)
-    schema = {"openAPIV3Schema": {"type": "object"}}
-    crd = {
-        "metadata": {"name": f"things.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Cluster",
-            "names": {"plural": "things", "kind": "Thing", "singular": "thing", "listKind": "ThingList"},
-            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
-        },
-    }
-    await client.create(CUSTOM_RESOURCE_DEFINITIONS, crd, reason="test")
-    while not await Discovery(client, clock).serves(things):
+    assert not await discovery.serves(resource)
+    await client.create(CUSTOM_RESOURCE_DEFINITIONS, things(group), reason="test")
+    while not await Discovery(client, clock).serves(resource):
         pass  # the server takes a moment to serve it; the test's time limit ends a wait for nothing
-    assert not await discovery.serves(things)
-    assert await discovery.serves(things, refresh=True)
+    assert not await discovery.serves(resource)
+    assert await discovery.serves(resource, refresh=True)
     found = await discovery.find(f"{group}/v1", "Thing")
     assert found is not None
     assert not found.namespaced
     await client.delete(CUSTOM_RESOURCE_DEFINITIONS, f"things.{group}", None, reason="test")
     await clock.leap(301.0)
-    while await discovery.serves(things):
+    while await discovery.serves(resource):
         await clock.leap(301.0)
 
 

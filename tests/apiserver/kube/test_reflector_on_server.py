@@ -16,7 +16,7 @@ from kuberay_op.kube.reflector import Reflector
 from kuberay_op.kube.resource import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, EVENTS, Key, Resource
 from kuberay_op.kube.trim import Trim
 from kuberay_op.testing.controlplane import ControlPlane, namespace_name
-from tests.apiserver.kube.objects import compact, config_map, event, until
+from tests.apiserver.kube.objects import compact, config_map, event, things, until
 
 pytestmark = pytest.mark.apiserver
 
@@ -139,28 +139,12 @@ async def test_a_forgotten_version_is_made_up_for(
 
 async def test_a_resource_that_comes_later_is_waited_for(client: Client, namespace: str) -> None:
     group = f"{namespace}.example.com"
-    crd = {
-        "metadata": {"name": f"things.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"plural": "things", "kind": "Thing", "singular": "thing", "listKind": "ThingList"},
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": {"type": "object"}},
-                }
-            ],
-        },
-    }
-    things = Resource(group, "v1", "things", "Thing")
     rng = random.Random(1)  # noqa: S311 (seeded on purpose)
-    reflector = Reflector(client, things, clock=SystemClock(), rng=rng)
+    resource = Resource(group, "v1", "things", "Thing", namespaced=False)
+    reflector = Reflector(client, resource, clock=SystemClock(), rng=rng)
     async with running(reflector):
         await until(lambda: reflector.errors >= 2)
         assert not reflector.synced.is_set()
-        await client.create(CUSTOM_RESOURCE_DEFINITIONS, crd, reason="test")
+        await client.create(CUSTOM_RESOURCE_DEFINITIONS, things(group), reason="test")
         await until(reflector.synced.is_set)
     await client.delete(CUSTOM_RESOURCE_DEFINITIONS, f"things.{group}", None, reason="test")

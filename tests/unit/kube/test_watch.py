@@ -2,13 +2,23 @@ from __future__ import annotations
 
 import asyncio
 from itertools import pairwise
+from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kuberay_op.kube import errors
-from kuberay_op.kube.watch import EVENTS_AT_ONCE, Lines, Silence, WatchEvent, decode, events
+from kuberay_op.kube.watch import (
+    EVENTS_AT_ONCE,
+    Lines,
+    Silence,
+    WatchEvent,
+    decode,
+    events,
+    without_managed_fields,
+)
 from tests.unit.kube.fake_api import failure, line, pod
 
 
@@ -71,6 +81,62 @@ async def test_silence_ends_a_watch() -> None:
 def test_error_events_raise(code: int, kind: type[errors.ApiError]) -> None:
     with pytest.raises(kind):
         decode(line("ERROR", failure(code, "Expired")))
+
+
+FIELDS = {"f:spec": {'k:{"name":"a}]},"}': {".": {}, "f:name": {}}}, "f:metadata": {"f:name": {}}}
+MANAGED = [
+    {"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsV1": FIELDS},
+    {"manager": '}],"name":"x"', "operation": "Apply", "apiVersion": "v1", "fieldsV1": FIELDS},
+]
+
+
+def built_in(**more: Any) -> dict[str, Any]:
+    """As the server writes its own kinds: managedFields at the end of the metadata."""
+    metadata = {"name": "a", "labels": {"x": "y"}, "annotations": {"z": ',"managedFields":[{"manager":"'}}
+    return {"kind": "Pod", "metadata": {**metadata, "managedFields": MANAGED}, **more}
+
+
+def custom(**more: Any) -> dict[str, Any]:
+    """As it writes custom resources: by name, everywhere."""
+    fields = [dict(sorted(entry.items())) for entry in MANAGED]
+    metadata = {"annotations": {"a": "}],"}, "managedFields": fields, "name": "a", "uid": "u"}
+    return {"apiVersion": "v1", "kind": "Thing", "metadata": metadata, **more}
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        built_in(spec={"a": 1}, status={"b": [{"c": "}]},"}]}),
+        built_in(data={"a": "}],"}),
+        built_in(Spec={}),
+        custom(spec={"a": 1}),
+        custom(),
+        custom(spec={"template": built_in()}),
+    ],
+)
+def test_managed_fields_are_cut_out_and_nothing_else(obj: dict[str, Any]) -> None:
+    event = {"type": "ADDED", "object": obj}
+    short = without_managed_fields(orjson.dumps(event))
+    wanted = {**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k != "managedFields"}}
+    assert orjson.loads(short) == {**event, "object": wanted}
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        {
+            "kind": "Pod",
+            "metadata": {"name": "a"},
+            "spec": {"text": ',"managedFields":[{"manager":"x"}],"name":'},
+        },
+        {"kind": "Pod", "metadata": {"name": "a", "managedFields": []}, "spec": {}},
+        {"kind": "Pod", "metadata": {"name": "a", "managedFields": MANAGED}},
+        {"kind": "Status", "status": "Failure"},
+    ],
+)
+def test_lines_of_another_shape_are_left_as_they_are(obj: dict[str, Any]) -> None:
+    line = orjson.dumps({"type": "ADDED", "object": obj})
+    assert without_managed_fields(line) == line
 
 
 async def test_others_get_their_turn_during_a_flood() -> None:
