@@ -82,7 +82,7 @@ class Metrics:
 
     def gauge(self, name: str, *labels: str) -> Gauge:
         """The child of a declared gauge with these label values."""
-        return self._gauges[name].labels(*labels)
+        return self._gauges[name].labels(*labels) if labels else self._gauges[name]
 
     def histogram(self, name: str, *labels: str) -> Histogram:
         """The child of a declared histogram with these label values."""
@@ -140,6 +140,10 @@ class Metrics:
     def leader(self, name: str, *, leading: bool) -> None:
         """Say whether this process holds the lease ``name``."""
         self.gauge("leader_election_master_status", name).set(1 if leading else 0)
+
+    def loop_lag(self, seconds: Callable[[], float]) -> None:
+        """Give the function that is asked, at each scrape, how late the event loop runs things."""
+        self.gauge("kuberay_op_event_loop_lag_seconds").set_function(seconds)
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """Everything as text, and its content type, in the format the ``Accept`` header asks for.

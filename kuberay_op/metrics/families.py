@@ -183,6 +183,13 @@ FAMILIES: Final = {
             ("name",),
             "1 while this process holds the lease of that name, else 0.",
         ),
+        # The process
+        Family(
+            "kuberay_op_event_loop_lag_seconds",
+            "gauge",
+            (),
+            "Seconds by which the event loop was late for its last heartbeat; near 0 while all is well.",
+        ),
         # Plugins
         Family(
             "kuberay_op_plugin_calls_total",

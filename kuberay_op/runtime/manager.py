@@ -79,6 +79,7 @@ class Manager:
         self.events = Events(client, clock=clock, rng=rng)
         self.supervisor = Supervisor(clock, rng)
         self.heartbeat = Heartbeat(clock)
+        metrics.loop_lag(lambda: self.heartbeat.lag)
         self.health = Health(
             live={
                 "loop": self.heartbeat.check,
