@@ -453,8 +453,7 @@ class Client:
                 while True:
                     await self._turn(request, owner)
                     try:
-                        body, _ = await self._session.send(request)
-                        return body
+                        return await self._session.send(request, urgent=owner is URGENT)
                     except ApiError as error:
                         last = error
                         attempt += 1

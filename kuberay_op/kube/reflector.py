@@ -59,6 +59,7 @@ class Stream:
 
     namespace: str
     version: str | None = None
+    in_pages: bool = False
     synced: bool = False
     contact: float | None = None
     events: int = 0
@@ -139,10 +140,12 @@ class Reflector:
         while True:
             started, stream.events = self._clock.monotonic(), 0
             try:
-                if stream.version is None and not self._streaming:
+                if stream.version is None and (stream.in_pages or not self._streaming):
                     await self._list(stream)
                 else:
                     await self._watch(stream)
+                # A server that knows nothing of streamed lists may just never say where they end.
+                stream.in_pages = stream.version is None
                 if stream.events or self._clock.monotonic() - started >= SHORT:
                     continue
                 error: Exception = Unreachable("the API server ended a watch as soon as it had begun")
@@ -154,6 +157,7 @@ class Reflector:
                 error = Unreachable("the API server does not know the version it has just given")
             except watch.Silence:
                 log.info("nothing came for too long, connecting anew", **self._where(stream))
+                stream.in_pages = stream.version is None
                 continue
             except (BadRequest, InvalidObject) as refusal:
                 if not self._streaming or stream.version is not None:

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import socket
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -94,15 +94,14 @@ class Session:
         """Close all connections."""
         await self._http.close()
 
-    async def send(self, request: Request) -> tuple[bytes, Mapping[str, str]]:
-        """Send a request and read the whole answer; gives its body and headers.
+    async def send(self, request: Request, *, urgent: bool = False) -> bytes:
+        """Send a request and read the whole answer.
 
         Raises an :class:`~kuberay_op.kube.errors.ApiError` for anything but success. The caller sets the
-        time limit.
+        time limit. An ``urgent`` request does not wait for others to be done.
         """
-        async with self._slots, self._open(request) as response:
-            body = await response.read()
-            return body, response.headers
+        async with contextlib.nullcontext() if urgent else self._slots, self._open(request) as response:
+            return await response.read()
 
     @contextlib.asynccontextmanager
     async def stream(self, request: Request, *, within: float) -> AsyncIterator[aiohttp.StreamReader]:
@@ -112,19 +111,21 @@ class Session:
         """
         async with contextlib.AsyncExitStack() as stack:
             async with asyncio.timeout(within):
-                response = await stack.enter_async_context(self._open(request))
+                response = await stack.enter_async_context(self._open(request, endless=True))
             yield response.content
 
     @contextlib.asynccontextmanager
-    async def _open(self, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def _open(
+        self, request: Request, *, endless: bool = False
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
         try:
             async with contextlib.AsyncExitStack() as stack:
                 try:
-                    response = await stack.enter_async_context(self._attempt(request))
+                    response = await stack.enter_async_context(self._attempt(request, endless=endless))
                 except Unauthorized:
                     # A rotated token looks like this. The server has not acted, so once more is safe.
                     await self.connection.credentials.renew()
-                    response = await stack.enter_async_context(self._attempt(request))
+                    response = await stack.enter_async_context(self._attempt(request, endless=endless))
                 yield response
         except (aiohttp.ClientError, OSError) as error:
             if type(error) is TimeoutError and error.errno is None:
@@ -132,7 +133,7 @@ class Session:
             raise refused(error) or self._unreachable(request, error) from error
 
     @contextlib.asynccontextmanager
-    async def _attempt(self, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def _attempt(self, request: Request, *, endless: bool) -> AsyncIterator[aiohttp.ClientResponse]:
         connection = self.connection
         headers: dict[str, str] = {}
         authorization = await connection.credentials.authorization()
@@ -154,7 +155,7 @@ class Session:
                 data = FencedBody(body or b"", self._fence, seconds, content_type=request.content_type)
                 options["expect100"] = bool(body)
         start = time.perf_counter()
-        code, received = NO_ANSWER, 0
+        code, received, answered = NO_ANSWER, 0, 0.0
         try:
             async with self._http.request(
                 request.method,
@@ -170,6 +171,8 @@ class Session:
                 code = str(response.status)
                 if response.status >= 300:
                     raise await _refusal(request, response)
+                if endless:  # how long it lasts says nothing about the server
+                    answered = time.perf_counter()
                 yield response
                 received = response.content.total_bytes
         finally:
@@ -178,7 +181,7 @@ class Session:
                     verb=request.method,
                     host=self.host,
                     code=code,
-                    seconds=time.perf_counter() - start,
+                    seconds=(answered or time.perf_counter()) - start,
                     sent=len(body or b""),
                     received=received,
                 )

@@ -112,7 +112,8 @@ async def connected(
     app = web.Application(client_max_size=64 << 20)
     app.router.add_route("*", "/{path:.*}", api.handle)
     async with TestServer(app) as server:
-        credentials = PlainCredentials(material or Material(), clock)
+        # In a thread, as in production: reading the system's authorities takes tens of milliseconds.
+        credentials = await asyncio.to_thread(PlainCredentials, material or Material(), clock)
         connection = Connection(str(server.make_url("")).rstrip("/"), credentials)
         client = Client(
             Session(connection, user_agent="test", metrics=metrics),

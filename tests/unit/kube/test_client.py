@@ -14,9 +14,10 @@ import pytest
 from aiohttp import web
 
 from kuberay_op.kube import errors
-from kuberay_op.kube.client import Client, PatchKind
+from kuberay_op.kube.client import URGENT, Client, PatchKind
 from kuberay_op.kube.credentials import Material
 from kuberay_op.kube.resource import PODS, SECRETS
+from kuberay_op.kube.session import CONCURRENCY
 from kuberay_op.metrics import Metrics
 from kuberay_op.testing.clock import FakeClock
 from tests.unit.kube.fake_api import FakeApi, connected, failure, json, pod, until
@@ -205,6 +206,22 @@ async def test_every_call_ends_at_its_deadline() -> None:
         with pytest.raises(errors.DeadlineExceeded):
             async for _ in client.watch(PODS, deadline=0.05):
                 pass
+
+
+async def test_an_urgent_call_waits_for_nobody() -> None:
+    """Neither for the rate limit nor for calls that hang: a lease must be renewed in time."""
+
+    async def hang_on_lists(request: web.Request) -> web.StreamResponse:
+        return json(pod("a")) if request.path.endswith("/a") else await hang(request)
+
+    api = FakeApi(hang_on_lists)
+    async with connected(api, qps=0.001, burst=CONCURRENCY) as client:
+        hanging = [asyncio.create_task(client.list(PODS)) for _ in range(CONCURRENCY)]
+        await until(lambda: len(api.requests) == CONCURRENCY)
+        assert (await client.get(PODS, "a", "ns", owner=URGENT))["kind"] == "Pod"
+        for call in hanging:
+            call.cancel()
+        await asyncio.gather(*hanging, return_exceptions=True)
 
 
 async def test_waiting_for_the_rate_limit_counts_towards_the_deadline() -> None:

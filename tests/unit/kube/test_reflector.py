@@ -96,6 +96,18 @@ async def test_a_server_that_cannot_stream_lists_is_read_in_pages(code: int) -> 
     assert "sendInitialEvents" not in api.requests[3].query
 
 
+@pytest.mark.parametrize("then", [None, stay], ids=["ended", "silent"])
+async def test_a_server_that_does_not_end_its_list_is_read_in_pages(then: Any) -> None:
+    """It knows the parameter as little as it minds it."""
+    page = {"metadata": {"resourceVersion": "10"}, "items": [pod("a", 5)]}
+    api = FakeApi(streams(line("ADDED", pod("a", 5)), then=then), (200, page), QUIET)
+    async with reflecting(api, silence=0.1) as (reflector, _):
+        await reflector.synced.wait()
+        await until(lambda: len(api.requests) >= 3)
+    assert "watch" not in api.requests[1].query
+    assert api.requests[2].query["resourceVersion"] == "10"
+
+
 @pytest.mark.parametrize("how", [None, cut], ids=["ended", "broken"])
 async def test_a_watch_goes_on_where_it_stopped(how: Any) -> None:
     api = FakeApi(
