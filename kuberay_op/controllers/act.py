@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kuberay_op.api import reasons
+from kuberay_op.controllers.lanes import carry_out
 from kuberay_op.controllers.owner import owned
 from kuberay_op.errors import OperatorError
 from kuberay_op.frozen import freeze
 from kuberay_op.hooks.scope import Scope
 from kuberay_op.hooks.verdicts import Ruling, Wait
-from kuberay_op.kube.apply import Applier
+from kuberay_op.kube.apply import Action as Done
+from kuberay_op.kube.apply import Applied, Applier
 from kuberay_op.kube.cache import Store
 from kuberay_op.kube.client import Client, PatchKind
 from kuberay_op.kube.errors import AlreadyExists, NotFound
@@ -48,44 +50,40 @@ class Actor:
         self._recorder = recorder
 
     async def act(self, key: Key, plan: Sequence[Action]) -> list[Outcome]:
-        """Do all of it; an action that fails does not keep the others from being done."""
-        return [await self._one(key, action) for action in plan]
+        """Do it lane by lane; an action that fails keeps only those from being done that need it."""
+        return await carry_out(plan, lambda action: self._one(key, action))
 
     async def _one(self, key: Key, action: Action) -> Outcome:
         try:
             resource = self.resource(action.obj)
             match action:
                 case Create(seal=None):
-                    made = (
-                        await self._applier.apply(resource, action.obj, reason=action.reason, owner=key)
-                    ).object
-                    self._expect("created", key, resource, made)
+                    done = await self._applier.apply(resource, action.obj, reason=action.reason, owner=key)
+                    self._expect("created", key, resource, done.object)
                 case Create():
-                    made = await self._create_sealed(key, resource, action)
+                    done = await self._create_sealed(key, resource, action)
                 case Update():
-                    made = (
-                        await self._applier.apply(
-                            resource, action.obj, action.observed, reason=action.reason, owner=key
-                        )
-                    ).object
-                    self._expect("changed", key, resource, made)
+                    done = await self._applier.apply(
+                        resource, action.obj, action.observed, reason=action.reason, owner=key
+                    )
+                    self._expect("changed", key, resource, done.object)
                 case Delete():
-                    await self._applier.delete(resource, action.obj, reason=action.reason, owner=key)
+                    done = await self._applier.delete(resource, action.obj, reason=action.reason, owner=key)
                     self._expect("deleted", key, resource, action.obj)
-                    made = {}
-            return Outcome(action, freeze(made))
+                    done = done._replace(object={})
+            return Outcome(action, freeze(done.object), changed=done.action is not Done.UNCHANGED)
         except OperatorError as error:
             return Outcome(action, error=error)
 
-    async def _create_sealed(self, key: Key, resource: Resource, action: Create) -> Object:
+    async def _create_sealed(self, key: Key, resource: Resource, action: Create) -> Applied:
         """Make an object with a fresh secret in it. If there is one by now it stays: others may use it."""
         obj = action.seal(action.obj) if action.seal else action.obj
         try:
             made = await self._client.create(resource, obj, reason=action.reason, owner=key)
         except AlreadyExists:
-            return {}
+            return Applied(Done.UNCHANGED, {})
         # What no plan may show, no outcome may show either.
-        return {name: made[name] for name in ("apiVersion", "kind", "metadata")}
+        return Applied(Done.CREATED, {name: made[name] for name in ("apiVersion", "kind", "metadata")})
 
     async def make_for(self, key: Key, scope: Scope, ruling: Ruling) -> OperatorError | None:
         """Make the objects that a plugin waits for, as far as they are missing; gives what went wrong."""

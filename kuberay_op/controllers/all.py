@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 from kuberay_op.api.predicates import on_openshift
 from kuberay_op.clock import Clock
@@ -41,6 +42,7 @@ async def add_controllers(
         hooks=hooks,
         config=settings,
         events=manager.events,
+        rng=Random(),  # noqa: S311 (for names and pauses, not for secrets)
         kinds=await find_kinds(hooks, discovery),
         routes=not settings.use_ingress_on_openshift and await _has_routes(discovery),
     )

@@ -17,22 +17,26 @@ A kind brings what is its own (:class:`Kind`); the hooks are called here and now
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from random import Random
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from kuberay_op.api import conditions, reasons
 from kuberay_op.api.problems import Problem
-from kuberay_op.api.validation import failure
+from kuberay_op.api.validation import Failure, failure
 from kuberay_op.clock import Clock
 from kuberay_op.controllers.act import Actor, kind_of, named
 from kuberay_op.controllers.finalize import Finalization
 from kuberay_op.controllers.hold import Hold, with_agreement
+from kuberay_op.controllers.notes import Note
 from kuberay_op.controllers.owner import owned
+from kuberay_op.controllers.pauses import Circumstances, Pauses
 from kuberay_op.errors import Invalid, Retry
 from kuberay_op.features import Gates
-from kuberay_op.frozen import freeze, thaw
+from kuberay_op.frozen import FrozenDict, freeze, thaw
 from kuberay_op.hooks.dispatch import PluginError
 from kuberay_op.hooks.isolation import about
 from kuberay_op.hooks.patches import Change
@@ -43,7 +47,7 @@ from kuberay_op.kube.apply import NotOurs
 from kuberay_op.kube.errors import BadRequest, Forbidden, InvalidObject
 from kuberay_op.kube.events import Recorder
 from kuberay_op.kube.resource import PODS, Key
-from kuberay_op.plan.actions import Action, Cause, Create, Desired, Manifest, Outcome
+from kuberay_op.plan.actions import Action, Cause, Create, Desired, Manifest, Outcome, Wanted
 from kuberay_op.plan.diff import diff, identity
 from kuberay_op.runtime.result import Result
 
@@ -76,6 +80,18 @@ class Observed:
         return MappingProxyType({kind: tuple(objects) for kind, objects in found.items()})
 
 
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How a pass went, for the status."""
+
+    #: What was done, and what would have been had it not failed so often that it rests.
+    outcomes: Sequence[Outcome] = ()
+    #: Why it went no further, or not all the way.
+    hold: Hold | None = None
+    #: What only a person can mend.
+    problem: str = ""
+
+
 class Kind(Protocol):
     """What a kind of custom resource brings to the pipeline."""
 
@@ -87,17 +103,29 @@ class Kind(Protocol):
         """The Pods that should be scheduled together."""
         ...
 
-    def desired(self, scope: Scope, hooks: Hooks) -> list[Desired]:
-        """The children that should exist. Pure; runs where plugins' code may run."""
+    def wanted(self, scope: Scope, hooks: Hooks) -> Wanted:
+        """What should become of the children. Pure; runs where plugins' code may run."""
         ...
 
-    def status(self, scope: Scope, standing: Sequence[Manifest]) -> dict[str, Any]:
-        """The fields of the status, from the owner and its children after acting. Pure."""
+    def notes(self, scope: Scope, outcomes: Sequence[Outcome]) -> Iterable[Note]:
+        """What users should be told of what was done. Pure."""
+        ...
+
+    def status(self, scope: Scope, standing: Sequence[Manifest], report: Report) -> dict[str, Any]:
+        """The fields of the status, from the owner and its children after acting. Pure; never fails."""
+        ...
+
+    def invalid(self, scope: Scope, broken: Failure) -> dict[str, Any]:
+        """The fields of the status that say that the owner breaks a rule; none if nothing says so. Pure."""
+        ...
+
+    def calls_for_pass(self, owner: Manifest, status: Mapping[str, Any]) -> bool:
+        """Whether something is to be done as soon as this status is written. Pure."""
         ...
 
 
 class Pipeline:
-    """Makes passes. One per controller; holds no state between passes.
+    """Makes passes. One per controller; between passes it only remembers what was refused lately.
 
     ``missing`` are the kinds that plugins watch and the cluster does not serve.
     """
@@ -113,6 +141,7 @@ class Pipeline:
         clock: Clock,
         requeue: float = 0.0,
         missing: Mapping[tuple[str, str], Watch] = MappingProxyType({}),
+        rng: Random,
     ) -> None:
         self._kind = kind
         self._hooks = hooks
@@ -123,6 +152,11 @@ class Pipeline:
         self._requeue = requeue
         self._missing = missing
         self._finalization = Finalization(hooks=hooks, actor=actor, recorder=recorder)
+        self._pauses = Pauses(clock=clock, rng=rng)
+
+    def forget(self, key: Key) -> None:
+        """The object is gone."""
+        self._pauses.forget(key)
 
     async def run(self, key: Key, observed: Observed) -> Result:
         """One pass; plugins are told how it ended."""
@@ -163,34 +197,53 @@ class Pipeline:
         rulings = await self._hooks.before_reconcile(scope)
         scope = replace(scope, rulings=tuple(rulings))
         await self._obey(key, scope, observed, rulings)
-        wanted = await self._hooks.dispatcher.build(lambda: self._hooks.finalizers(scope))
-        if await self._actor.add_finalizers(key, scope.owner, sorted(wanted)):
+        claimed = await self._hooks.dispatcher.build(lambda: self._hooks.finalizers(scope))
+        if await self._actor.add_finalizers(key, scope.owner, sorted(claimed)):
             return Result.after(0.0).saying(finalizers="added")  # no child may exist before they do
 
         gang = self._kind.gang(scope.owner)
-        desired, lacking = await self._hooks.dispatcher.build(lambda: self._desired(scope, gang))
-        plan = diff(desired, observed.children)
+        wanted, lacking = await self._hooks.dispatcher.build(lambda: self._wanted(scope, gang))
+        plan = [*diff(wanted.objects, observed.children), *wanted.actions]
         held = await self._held_back(scope, gang, plan)
         if held is not None:
             plan = [action for action in plan if not _makes_pod(action)]
+        now = circumstances(observed)
+        split = self._pauses.split(key, plan, now)
+        plan = split.plan
         if plan:
             await self._obey(key, scope, observed, await self._hooks.before_act(scope, tuple(plan)))
         outcomes = await self._actor.act(key, plan)
+        self._pauses.learn(key, outcomes, now)
         await self._hooks.after_act(scope, tuple(plan), tuple(outcomes))
-        standing = [*observed.children, *(o.obj for o in outcomes if o.error is None and o.obj)]
-        status = self._kind.status(scope, standing)
-        hold = self._blamed(outcomes) or held or lacking
+        for note in self._kind.notes(scope, outcomes):
+            self._recorder.event(scope.owner, note.type, note.reason, note.action, note.text)
+        stopped = self._blamed(outcomes) or held
+        hold = stopped or lacking
         if hold is not None and (hold is not lacking or not hold.known(scope.owner)):
             self._recorder.warning(scope.owner, hold.reason, reasons.ACTION_RECONCILE, hold.message)
+        report = Report((*outcomes, *split.resting), stopped, wanted.problem)
+        status = self._kind.status(scope, standing_after(observed.children, outcomes), report)
         written = await self._report(key, scope, status, hold)
         for done in outcomes:
             if done.error is not None:
                 raise done.error
         if held is not None:
             raise held.error()
-        result = Result.after(self._requeue) if self._requeue > 0 else Result.done()
+        if split.resting:
+            raise Retry(f"was refused: {split.resting[0].error}", after=split.seconds)
+        if wanted.problem:
+            raise Retry(wanted.problem)
+        again = written and self._kind.calls_for_pass(scope.owner, status)
+        return self._result(plan, again=again, written=written)
+
+    def _result(self, plan: Sequence[Action], *, again: bool, written: bool) -> Result:
+        if again:
+            result = Result.after(0.0)
+        else:
+            result = Result.after(self._requeue) if self._requeue > 0 else Result.done()
         if plan:
-            result = result.saying(actions=[f"{type(a).__name__} {a.obj.get('kind')}" for a in plan])
+            counts = Counter(f"{type(action).__name__} {action.obj.get('kind')}" for action in plan)
+            result = result.saying(actions=[f"{what} ×{times}" for what, times in counts.items()])
         return result.saying(status="written") if written else result
 
     async def _clean_up(self, key: Key, scope: Scope, observed: Observed) -> Result:
@@ -213,7 +266,10 @@ class Pipeline:
         owner, problems = await self._hooks.dispatcher.build(check)
         broken = failure(thaw(owner), self._gates.enabled)
         if broken is not None:
-            self._recorder.warning(scope.owner, broken.reason, reasons.ACTION_VALIDATE, broken.message)
+            note = broken.note(scope.namespace, scope.name)
+            self._recorder.warning(scope.owner, broken.reason, reasons.ACTION_VALIDATE, note)
+            if status := self._kind.invalid(scope, broken):
+                await self._actor.publish(key, scope.owner, status)
             raise Invalid(broken.message)
         errors = [f"plugin {plugin}: {found}" for plugin, found in problems if found.severity == "error"]
         if errors:
@@ -226,9 +282,10 @@ class Pipeline:
                 self._recorder.warning(scope.owner, reasons.PLUGIN_WARNS, reasons.ACTION_VALIDATE, note)
         return scope if owner is scope.owner else replace(scope, owner=freeze(owner))
 
-    def _desired(self, scope: Scope, gang: Gang) -> tuple[list[Desired], Hold | None]:
-        """The children that should exist, and what plugins want that cannot be."""
-        desired = self._kind.desired(scope, self._hooks)
+    def _wanted(self, scope: Scope, gang: Gang) -> tuple[Wanted, Hold | None]:
+        """What should become of the children, and what plugins want that cannot be."""
+        wanted = self._kind.wanted(scope, self._hooks)
+        desired = list(wanted.objects)
         made_by = {identity(item.obj): "the operator" for item in desired}
         lacking = []
         for extra in [*self._hooks.extra_objects(scope), *self._hooks.gang_objects(scope, gang)]:
@@ -248,9 +305,14 @@ class Pipeline:
             causes = (Cause(extra.plugin, extra.hook), *causes_of(built.changes))
             desired.append(Desired(built.obj, f"plugin {extra.plugin} asks for it", causes))
         # Frozen, since plugins get to see the plan.
-        return [replace(item, obj=freeze(item.obj)) for item in desired], (
-            Hold.lacking(sorted(set(lacking))) if lacking else None
-        )
+        return Wanted(
+            [replace(item, obj=freeze(item.obj)) for item in desired],
+            tuple(
+                action if isinstance(action.obj, FrozenDict) else replace(action, obj=freeze(action.obj))
+                for action in wanted.actions
+            ),
+            wanted.problem,
+        ), (Hold.lacking(sorted(set(lacking))) if lacking else None)
 
     async def _held_back(self, scope: Scope, gang: Gang, plan: Sequence[Action]) -> Hold | None:
         """The batch scheduler's objection to the Pods of the plan."""
@@ -289,12 +351,26 @@ class Pipeline:
         for hold in holds:
             self._recorder.warning(scope.owner, hold.reason, reasons.ACTION_RECONCILE, hold.message)
         first = replace(holds[0], message="; ".join(hold.message for hold in holds))
-        await self._report(key, scope, self._kind.status(scope, observed.children), first)
+        status = self._kind.status(scope, observed.children, Report(hold=first))
+        await self._report(key, scope, status, first)
 
     async def _report(self, key: Key, scope: Scope, status: dict[str, Any], hold: Hold | None) -> bool:
         if scope.gate("RayClusterStatusConditions"):
             status["conditions"] = with_agreement(scope.owner, status, hold, scope.now)
         return await self._actor.publish(key, scope.owner, status)
+
+
+def standing_after(children: Sequence[Manifest], outcomes: Sequence[Outcome]) -> list[Manifest]:
+    """The children as far as we know them after acting; what is being deleted is still there."""
+    there = {identity(child): child for child in children}
+    made = (outcome.obj for outcome in outcomes if outcome.error is None and outcome.obj)
+    return list((there | {identity(obj): obj for obj in made}).values())
+
+
+def circumstances(observed: Observed) -> Circumstances:
+    """What a refusal depended on."""
+    pods = sum(child.get("kind") == PODS.kind for child in observed.children)
+    return Circumstances(_generation(observed.owner) or 0, pods)
 
 
 def causes_of(changes: Sequence[Change]) -> tuple[Cause, ...]:

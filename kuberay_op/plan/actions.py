@@ -1,12 +1,20 @@
-"""What a pass may do to the cluster: a list of these is a plan."""
+"""What a pass may do to the cluster: a list of these is a plan.
+
+Every action is in a *lane*. Lanes are carried out in the order in which the plan first names them. The
+actions of :data:`OBJECTS`, where most are, come one after the other; those of any other lane, where Pods are,
+at the same time. A lane is left out when one that its actions name in ``after`` has failed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 Manifest = Mapping[str, Any]
+
+#: The lane of what does not say otherwise.
+OBJECTS: Final = "objects"
 
 #: Completes an object just before it is made, with what no plan may show: a fresh secret.
 Seal = Callable[[Manifest], Manifest]
@@ -47,6 +55,8 @@ class Create:
     reason: str
     causes: tuple[Cause, ...] = ()
     seal: Seal | None = None
+    lane: str = OBJECTS
+    after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +68,8 @@ class Update:
     patch: Manifest
     reason: str
     causes: tuple[Cause, ...] = ()
+    lane: str = OBJECTS
+    after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +79,8 @@ class Delete:
     obj: Manifest
     reason: str
     causes: tuple[Cause, ...] = ()
+    lane: str = OBJECTS
+    after: tuple[str, ...] = ()
 
 
 Action = Create | Update | Delete
@@ -80,3 +94,17 @@ class Outcome:
     #: The object as the server has it now.
     obj: Manifest = field(default_factory=dict)
     error: Exception | None = None
+    #: Whether anything was written; not so when the server had it that way already.
+    changed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a kind wants of its children."""
+
+    #: Compared with what is there: made, changed, removed as needed.
+    objects: list[Desired]
+    #: What was decided by other means, as it is for Pods, which are counted rather than compared.
+    actions: tuple[Action, ...] = ()
+    #: What is in a state that only a person can mend; empty when nothing is.
+    problem: str = ""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import count, islice
 from typing import Final
 
-from kuberay_op.api import replicas
+from kuberay_op.api import labels, replicas
 from kuberay_op.api.raycluster import WorkerGroupSpec
 from kuberay_op.plan.podview import PodView, first_to_go
 
@@ -29,6 +29,8 @@ class Add:
 
     group: str
     reason: str
+    #: ``head`` or ``worker``.
+    role: str = labels.WORKER
     replica: int | None = None
     #: Which host of a multi-host replica.
     host: int | None = None

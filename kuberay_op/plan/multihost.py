@@ -64,7 +64,10 @@ def plan_multi_host(
     for index in free(pods, max(0, wanted - len(found))):
         name = _new_name(group.group_name, names, rng)
         names.add(name)
-        added += [Add(group.group_name, reason, index, host, name) for host in range(hosts)]
+        added += [
+            Add(group.group_name, reason, replica=index, host=host, replica_name=name)
+            for host in range(hosts)
+        ]
     return added, removed
 
 

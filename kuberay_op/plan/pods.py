@@ -93,7 +93,7 @@ def distinct(groups: Iterable[WorkerGroupSpec]) -> list[WorkerGroupSpec]:
 def _plan_head(found: Sequence[PodView]) -> tuple[list[Add], list[Remove]]:
     """One head, always. Its successor is made when it is gone: two heads would fight over the cluster."""
     if not found:
-        return [Add(labels.HEAD_GROUP, NO_HEAD)], []
+        return [Add(labels.HEAD_GROUP, NO_HEAD, role=labels.HEAD)], []
     return [], [Remove(head, head.ill) for head in found if head.ill and not head.terminating]
 
 

@@ -164,12 +164,11 @@ class World:
 
     def _make(self, addition: Add) -> None:
         self.made += 1
-        role = labels.HEAD if addition.group == labels.HEAD_GROUP else labels.WORKER
         name = f"{addition.group}-{self.made:04}"
         self.pods[name] = pod(
             self.cluster,
             name,
-            role,
+            addition.role,
             addition.group,
             age=-self.made,
             phase="Pending",
@@ -177,7 +176,7 @@ class World:
             host=addition.host,
             replica_name=addition.replica_name,
         )
-        if role == labels.HEAD:
+        if addition.role == labels.HEAD:
             self._stamp(name)
 
     def _stamp(self, name: str) -> None:

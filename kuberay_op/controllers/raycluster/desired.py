@@ -1,30 +1,38 @@
-"""What there should be: the head Pod, and the objects around it. Pure."""
+"""The RayCluster's part in the pipeline: what there should be, and what to say about it. Pure."""
 
 from __future__ import annotations
 
 import base64
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from random import Random
 from typing import Any, Final
 
-from kuberay_op.api import labels, replicas
+from kuberay_op.api import replicas
 from kuberay_op.api.predicates import autoscaling_enabled, externally_managed
 from kuberay_op.api.raycluster import RayCluster
 from kuberay_op.api.resources import pod_resources
+from kuberay_op.api.validation import Failure
 from kuberay_op.api.volumes import AUTH_SECRET_KEY
 from kuberay_op.build.auth import auth_secret, needs_secret
 from kuberay_op.build.gcs_ft import storage_claim
 from kuberay_op.build.ingress import head_ingress
-from kuberay_op.build.pod import head_pod
 from kuberay_op.build.route import head_route
 from kuberay_op.build.service import head_service, headless_service, serve_service
 from kuberay_op.config import Config
-from kuberay_op.controllers.pipeline import causes_of
-from kuberay_op.controllers.raycluster.status import live_heads, status_of
+from kuberay_op.controllers.notes import Note
+from kuberay_op.controllers.pipeline import Report, causes_of
+from kuberay_op.controllers.raycluster.events import notes, restart_policy_notes
+from kuberay_op.controllers.raycluster.failures import failures_of
+from kuberay_op.controllers.raycluster.pods import PodActions, head_group, settings_of
+from kuberay_op.controllers.raycluster.status import Standing, head_service_of, invalid_status, status_of
+from kuberay_op.controllers.raycluster.why import Obstacle
 from kuberay_op.hooks.scope import Gang, GangMember, Group, Scope
 from kuberay_op.hooks.typed import Hooks
-from kuberay_op.plan.actions import Desired, Manifest
+from kuberay_op.plan.actions import Desired, Manifest, Outcome, Wanted
+from kuberay_op.plan.pods import plan_pods
+from kuberay_op.plan.suspend import step_of
 
 #: Random bytes in a token.
 TOKEN_BYTES: Final = 32
@@ -34,13 +42,21 @@ class RayClusterKind:
     """The RayCluster's part in the pipeline.
 
     With ``routes`` the dashboard gets an OpenShift Route rather than an Ingress; ``new_token`` makes the
-    tokens of clusters with authentication.
+    tokens of clusters with authentication; ``rng`` gives the names of multi-host replicas.
     """
 
     def __init__(
-        self, config: Config, *, routes: bool = False, new_token: Callable[[], str] | None = None
+        self,
+        config: Config,
+        *,
+        rng: Random,
+        routes: bool = False,
+        new_token: Callable[[], str] | None = None,
     ) -> None:
         self._config = config
+        self._rng = rng
+        self._pod_settings = settings_of(config)
+        self._in_conditions = config.gates.enabled("RayClusterStatusConditions")
         self._routes = routes
         self._new_token = new_token or random_token
 
@@ -50,11 +66,10 @@ class RayClusterKind:
 
     def gang(self, owner: Manifest) -> Gang:
         """The head and the workers that must start with it: the minimum when groups scale by themselves."""
-        spec = RayCluster(dict(owner)).spec
+        cluster = RayCluster(dict(owner))
+        spec = cluster.spec
         autoscaling = autoscaling_enabled(spec)
-        members = [
-            GangMember(head_group(spec.head_group_spec.raw), 1, _requests(spec.head_group_spec.template))
-        ]
+        members = [GangMember(head_group(cluster), 1, _requests(spec.head_group_spec.template))]
         for group in spec.worker_group_specs:
             count = replicas.group_desired_pods(group)
             if autoscaling and count:
@@ -65,19 +80,16 @@ class RayClusterKind:
                 )
         return Gang(str(owner["metadata"]["name"]), tuple(members))
 
-    def desired(self, scope: Scope, hooks: Hooks) -> list[Desired]:
-        """What leads to the head, what it needs, and a head Pod if there is none."""
+    def wanted(self, scope: Scope, hooks: Hooks) -> Wanted:
+        """What leads to the head, what it needs, and the Pods."""
         cluster = RayCluster(dict(scope.owner))
-        wanted = []
+        objects = []
         for item in self._around_the_head(cluster, scope):
             built = hooks.patch_object(scope, item.obj)
-            wanted.append(replace(item, obj=built.obj, causes=causes_of(built.changes)))
-        if not live_heads(scope.children.get("Pod", ())):
-            group = head_group(cluster.spec.head_group_spec.raw)
-            built = hooks.patch_pod(scope, group, head_pod(cluster, self._config))
-            why = "the cluster has no head"
-            wanted.append(Desired(built.obj, why, causes_of(built.changes), once=True))
-        return wanted
+            objects.append(replace(item, obj=built.obj, causes=causes_of(built.changes)))
+        plan = plan_pods(cluster, scope.children.get("Pod", ()), self._pod_settings, self._rng)
+        actions = PodActions(cluster, self._config, scope, hooks).of(plan)
+        return Wanted(objects, tuple(actions), plan.problem)
 
     def _around_the_head(self, cluster: RayCluster, scope: Scope) -> Iterator[Desired]:
         """Everything but Pods. Most of it is made once: what users change in it stays."""
@@ -90,7 +102,7 @@ class RayClusterKind:
         if needs_secret(cluster):
             why = "the cluster has no token yet"
             yield Desired(auth_secret(cluster), why, once=True, seal=self._with_token)
-        if not any(_is_head_service(service) for service in scope.children.get("Service", ())):
+        if not head_service_of(scope.children.get("Service", ())):
             yield Desired(head_service(cluster, self._config), "the head needs an address", once=True)
         if hosts := headless_service(cluster):
             yield Desired(hosts, "the hosts of a replica must find each other", once=True)
@@ -102,26 +114,39 @@ class RayClusterKind:
     def _with_token(self, secret: Manifest) -> Manifest:
         return {**secret, "stringData": {AUTH_SECRET_KEY: self._new_token()}}
 
-    def status(self, scope: Scope, standing: Any) -> dict[str, Any]:
-        """The head and the state."""
-        pods = [child for child in standing if child.get("kind") == "Pod"]
-        return status_of(RayCluster(dict(scope.owner)), live_heads(pods), scope.now)
+    def notes(self, scope: Scope, outcomes: Sequence[Outcome]) -> Iterator[Note]:
+        """What happened to Pods and other objects, and what a v1 autoscaler cannot cope with."""
+        yield from notes(scope.owner, outcomes)
+        if scope.owner.get("status", {}).get("observedGeneration") != scope.owner["metadata"]["generation"]:
+            yield from restart_policy_notes(scope.owner, scope.gate)  # once per edit
 
+    def status(self, scope: Scope, standing: Sequence[Manifest], report: Report) -> dict[str, Any]:
+        """All fields of the status."""
+        hold = report.hold
+        reached = Standing(
+            RayCluster(dict(scope.owner)),
+            pods=[child for child in standing if child.get("kind") == "Pod"],
+            services=[child for child in standing if child.get("kind") == "Service"],
+            failures=failures_of(report.outcomes),
+            objections=[Obstacle(hold.reason, hold.message)] if hold else [],
+            problem=report.problem,
+        )
+        return status_of(reached, scope.now, in_conditions=self._in_conditions)
 
-def head_group(spec: Manifest) -> Group:
-    """The group that plugins see for the head."""
-    return Group(labels.HEAD_GROUP, "head", spec)
+    def invalid(self, scope: Scope, broken: Failure) -> dict[str, Any]:
+        """That it is not ready because it breaks a rule; the rest of the status stays as it was."""
+        if not self._in_conditions:
+            return {}
+        return invalid_status(RayCluster(dict(scope.owner)), broken.message, scope.now)
+
+    def calls_for_pass(self, owner: Manifest, status: Mapping[str, Any]) -> bool:
+        """Whether the next step of suspending or resuming can be taken."""
+        return step_of(RayCluster(dict(owner))) is not step_of(RayCluster({"status": dict(status)}))
 
 
 def random_token() -> str:
     """A token that nobody can guess."""
     return base64.b64encode(secrets.token_bytes(TOKEN_BYTES)).decode()
-
-
-def _is_head_service(service: Manifest) -> bool:
-    """By its labels: the user may have named another since it was made."""
-    own = service["metadata"].get("labels") or {}
-    return own.get(labels.NODE_TYPE) == labels.HEAD and labels.CLUSTER in own
 
 
 def _requests(template: Manifest) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from random import Random
 from typing import Any, Final
 
 from kuberay_op.api import labels
@@ -64,6 +65,7 @@ class RayClusterReconciler:
         config: Config,
         events: Events,
         kinds: Kinds,
+        rng: Random,
         routes: bool = False,
     ) -> None:
         self._client = manager.client
@@ -85,7 +87,7 @@ class RayClusterReconciler:
             recorder=recorder,
         )
         self._pipeline = Pipeline(
-            RayClusterKind(config, routes=routes),
+            RayClusterKind(config, routes=routes, rng=rng),
             hooks=hooks,
             actor=actor,
             recorder=recorder,
@@ -93,6 +95,7 @@ class RayClusterReconciler:
             clock=clock,
             requeue=requeue,
             missing=kinds.missing,
+            rng=rng,
         )
 
     async def reconcile(self, key: Key) -> Result:
@@ -103,6 +106,7 @@ class RayClusterReconciler:
             return Result.after(expectations.limit).saying(waiting="the cache to show what was written")
         observed = await self._observe(key, view)
         if observed is None:
+            self._pipeline.forget(key)
             return Result.forget()
         expectations.forget(key)
         return await self._pipeline.run(key, observed)

@@ -94,7 +94,9 @@ async def test_a_raycluster_gets_its_head_and_its_status(
     assert head["labels"]["ray.io/cluster"] == "a"
     assert head["ownerReferences"][0]["uid"] == created["metadata"]["uid"]
     status = (await kwok_client.get(RAY_CLUSTERS, "a", kwok_namespace))["status"]
-    assert status["head"] == {"podName": head["name"], "podIP": pods[0]["status"]["podIP"]}
+    address = pods[0]["status"]["podIP"]
+    names = {"podName": head["name"], "serviceName": "a-head-svc"}
+    assert status["head"] == names | {"podIP": address, "serviceIP": address}
     assert status["observedGeneration"] == 1
     assert list(status["stateTransitionTimes"]) == ["ready"]
 

@@ -1,0 +1,122 @@
+"""Lanes that rest after a refusal: what the API server refuses is not tried again at every event.
+
+A cluster whose quota is used up goes on having events, and each of them starts a pass. Without a rest every
+pass would try the same Pods again. A lane whose creations were refused rests for a second, then two, then
+four, up to a minute, and its last failure counts as that of the passes in between. It wakes at once when the
+owner was edited or has fewer Pods than it had: then things may go another way.
+
+Kept in memory only: after a restart everything is simply tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from kuberay_op.clock import Clock
+from kuberay_op.kube.errors import AlreadyExists, BadRequest, Conflict, Forbidden, InvalidObject, NotFound
+from kuberay_op.kube.resource import Key
+from kuberay_op.plan.actions import OBJECTS, Action, Create, Outcome
+from kuberay_op.runtime.backoff import Backoff
+
+#: Answers that will be the same the next time. What says that the server is busy or away is no refusal.
+REFUSALS: Final = (AlreadyExists, BadRequest, Conflict, Forbidden, InvalidObject, NotFound)
+
+BACKOFF: Final = Backoff(base=1.0, cap=60.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """Under which a lane was refused."""
+
+    generation: int
+    pods: int
+
+    def better_than(self, before: Circumstances) -> bool:
+        """Whether it may go another way now."""
+        return self.generation != before.generation or self.pods < before.pods
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A lane at rest."""
+
+    error: Exception
+    until: float
+    failures: int
+    under: Circumstances
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A plan without the lanes that rest."""
+
+    plan: list[Action]
+    #: The remembered failure of each lane that rests.
+    resting: list[Outcome]
+    #: Seconds until the first of them may be tried again; 0 when none rests.
+    seconds: float
+
+
+class Pauses:
+    """The lanes at rest of every object of a controller."""
+
+    def __init__(self, *, clock: Clock, rng: Random) -> None:
+        self._clock = clock
+        self._rng = rng
+        self._pauses: dict[Key, dict[str, Pause]] = {}
+
+    def split(self, key: Key, plan: Sequence[Action], now: Circumstances) -> Split:
+        """Take out of a plan what is not to be tried yet."""
+        lanes = self._pauses.get(key)
+        if not lanes:
+            return Split(list(plan), [], 0.0)
+        moment = self._clock.monotonic()
+        asleep = {
+            lane: pause
+            for lane, pause in lanes.items()
+            if pause.until > moment and not now.better_than(pause.under)
+        }
+        resting: dict[str, Action] = {}
+        for action in plan:
+            if _makes(action) and action.lane in asleep:
+                resting.setdefault(action.lane, action)
+        kept = [
+            action
+            for action in plan
+            if not (_makes(action) and action.lane in resting) and resting.keys().isdisjoint(action.after)
+        ]
+        return Split(
+            kept,
+            [Outcome(action, error=asleep[lane].error) for lane, action in resting.items()],
+            min((asleep[lane].until - moment for lane in resting), default=0.0),
+        )
+
+    def learn(self, key: Key, outcomes: Sequence[Outcome], under: Circumstances) -> None:
+        """Note which lanes were refused and which went well."""
+        lanes = self._pauses.setdefault(key, {})
+        made = [outcome for outcome in outcomes if _makes(outcome.action)]
+        refused = {o.action.lane: o.error for o in reversed(made) if isinstance(o.error, REFUSALS)}
+        for lane in {outcome.action.lane for outcome in made}:
+            if lane in refused:
+                failures = lanes[lane].failures + 1 if lane in lanes else 1
+                until = self._clock.monotonic() + BACKOFF.delay(failures, self._rng)
+                lanes[lane] = Pause(refused[lane], until, failures, under)
+            else:
+                lanes.pop(lane, None)
+        if not lanes:
+            del self._pauses[key]
+
+    def forget(self, key: Key) -> None:
+        """The object is gone."""
+        self._pauses.pop(key, None)
+
+    def __len__(self) -> int:
+        """Objects with a lane at rest."""
+        return len(self._pauses)
+
+
+def _makes(action: Action) -> bool:
+    return isinstance(action, Create) and action.lane != OBJECTS
