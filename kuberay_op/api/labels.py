@@ -82,3 +82,5 @@ FALSE: Final = "false"
 
 #: On objects that a plugin asked for: its name. What nobody asks for any more is found by it and removed.
 PLUGIN: Final = "kuberay-op/plugin"
+#: On objects that a plugin waits for: they stay as long as their owner.
+WAITED_FOR: Final = "kuberay-op/waited-for"

@@ -90,7 +90,10 @@ class Actor:
         objects = ruling.verdict.objects if isinstance(ruling.verdict, Wait) else ()
         there = {identity(child) for children in scope.children.values() for child in children}
         plan = [
-            Create(owned(obj, scope.owner, ruling.plugin), f"plugin {ruling.plugin} waits for it")
+            Create(
+                owned(obj, scope.owner, ruling.plugin, waited_for=True),
+                f"plugin {ruling.plugin} waits for it",
+            )
             for obj in objects
             if identity(obj) not in there
         ]

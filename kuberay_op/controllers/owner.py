@@ -10,11 +10,12 @@ from kuberay_op.frozen import thaw
 from kuberay_op.plan.actions import Manifest
 
 
-def owned(obj: Manifest, owner: Manifest, plugin: str) -> Manifest:
+def owned(obj: Manifest, owner: Manifest, plugin: str, *, waited_for: bool = False) -> Manifest:
     """A plugin's object as a child of the owner."""
     owned: dict[str, Any] = thaw(obj)
     metadata = owned.setdefault("metadata", {})
     metadata["namespace"] = owner["metadata"].get("namespace")
-    metadata["labels"] = {**(metadata.get("labels") or {}), labels.PLUGIN: plugin}
+    marks = {labels.PLUGIN: plugin} | ({labels.WAITED_FOR: "yes"} if waited_for else {})
+    metadata["labels"] = {**(metadata.get("labels") or {}), **marks}
     metadata["ownerReferences"] = [owner_reference(owner)]
     return owned

@@ -21,7 +21,7 @@ class Wait:
     """Not yet: ask again after ``seconds`` (at least one), or when a child changes. The reason is shown.
 
     ``objects`` are children that the core must make first, such as the Job that cleans up: a plugin that
-    waits for an object needs no client of its own. They are removed once nobody waits for them.
+    waits for an object needs no client of its own. They stay as they were made until the owner goes.
     """
 
     reason: str

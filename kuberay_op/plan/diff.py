@@ -44,6 +44,9 @@ def _prune(wanted: list[Desired], there: dict[Identity, Manifest]) -> Iterator[A
     kept = {identity(item.obj) for item in wanted}
     for name, obj in there.items():
         metadata = obj.get("metadata", {})
-        plugin = metadata.get("labels", {}).get(labels.PLUGIN)
-        if plugin and name not in kept and not metadata.get("deletionTimestamp"):
+        marks = metadata.get("labels", {})
+        plugin = marks.get(labels.PLUGIN)
+        if not plugin or labels.WAITED_FOR in marks or metadata.get("deletionTimestamp"):
+            continue
+        if name not in kept:
             yield Delete(obj, f"plugin {plugin} does not want it any more", (Cause(plugin),))

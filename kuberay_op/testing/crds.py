@@ -62,5 +62,5 @@ def _expect(error: httpx.HTTPStatusError, code: int) -> None:
 
 
 def _established(plane: ControlPlane, address: str) -> bool:
-    conditions = plane.api("GET", address).get("status", {}).get("conditions", ())
+    conditions = plane.api("GET", address).get("status", {}).get("conditions") or ()  # null at first
     return any(entry["type"] == "Established" and entry["status"] == "True" for entry in conditions)
