@@ -35,9 +35,11 @@ INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 #: Where managedFields begin and end in a line. They are half of an object and nobody here reads them, so they
 #: are cut out before decoding. Quotation marks inside strings are escaped, so that these patterns match
-#: structure only; inside managedFields there is no list, so that the first end found is theirs.
+#: structure only; inside managedFields there is no list, so that the first end found is theirs. If it is not
+#: followed by what API servers write there, nothing is cut: a later end would take other fields along.
 _MANAGED_FIELDS: Final = re.compile(rb',"managedFields":\[\{"(?:manager|apiVersion)":"')
-_THEIR_END: Final = re.compile(rb'\}\](?=,"name":|\},"[A-Za-z])')
+_THEIR_END: Final = re.compile(rb'\}\](?=,"|\},"|\}\})')
+_AFTER_THEM: Final = (b',"name":', b'},"')
 
 
 class WatchEvent(NamedTuple):
@@ -93,7 +95,9 @@ def without_managed_fields(line: bytes) -> bytes:
     """The line without the managedFields of its object, if they are where API servers write them."""
     start = _MANAGED_FIELDS.search(line)
     end = _THEIR_END.search(line, start.end()) if start else None
-    return line[: start.start()] + line[end.end() :] if start and end else line
+    if start and end and line.startswith(_AFTER_THEM, end.end()):
+        return line[: start.start()] + line[end.end() :]
+    return line
 
 
 def decode(line: bytes, *, doing: str = "watch") -> WatchEvent:

@@ -131,6 +131,8 @@ def test_managed_fields_are_cut_out_and_nothing_else(obj: dict[str, Any]) -> Non
         },
         {"kind": "Pod", "metadata": {"name": "a", "managedFields": []}, "spec": {}},
         {"kind": "Pod", "metadata": {"name": "a", "managedFields": MANAGED}},
+        # The order of some other server: what follows must not be taken along.
+        {"metadata": {"managedFields": MANAGED, "uid": "u"}, "spec": {"c": [{"e": [{"f": 1}], "name": "c"}]}},
         {"kind": "Status", "status": "Failure"},
     ],
 )
