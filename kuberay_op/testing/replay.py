@@ -49,7 +49,8 @@ class Recording:
         lines: list[bytes] = []
         for kind_of_event, obj in events:
             versioned = _versioned(obj, len(encoded) + len(lines) + 1)
-            lines.append(orjson.dumps({"type": kind_of_event, "object": versioned}) + b"\n")
+            event = {"type": kind_of_event, "object": versioned}
+            lines.append(orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE))
         return cls(path, api_version, kind, tuple(encoded), tuple(lines))
 
     @property
@@ -59,6 +60,7 @@ class Recording:
 
 
 def _versioned(obj: Mapping[str, Any], version: int) -> dict[str, Any]:
+    # A version that is there already keeps its place: clients may rely on the order servers write in.
     return {**obj, "metadata": {**obj.get("metadata", {}), "resourceVersion": str(version)}}
 
 

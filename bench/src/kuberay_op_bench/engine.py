@@ -172,7 +172,8 @@ def _real(pods: int, folder: Path) -> Iterator[Source]:
     try:
         cluster = Cluster.up(cluster.name, only=("etcd", "kube-apiserver"))
         asyncio.run(_create(cluster.kubeconfig, pods))
-        url = f"{cluster.server}{PODS.path(made.NAMESPACE)}"
+        # Without being asked not to, the API server indents what it sends to curl.
+        url = f"{cluster.server}{PODS.path(made.NAMESPACE)}?pretty=false"
         yield Source(cluster.kubeconfig, url, _curl_credentials(cluster.kubeconfig, folder))
     finally:
         cluster.down()
@@ -199,9 +200,7 @@ async def _create(kubeconfig: Path, count: int) -> None:
                     reason="benchmark",
                 )
 
-        async with asyncio.TaskGroup() as creators:
-            for _ in range(CREATORS):
-                creators.create_task(create())
+        await asyncio.gather(*(create() for _ in range(CREATORS)))
 
 
 def _curl_credentials(kubeconfig: Path, folder: Path) -> tuple[str, ...]:

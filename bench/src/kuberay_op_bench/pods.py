@@ -176,7 +176,6 @@ def status(number: int) -> dict[str, Any]:
                 "started": True,
             }
         ],
-        "qosClass": "Burstable",
     }
 
 
@@ -185,9 +184,10 @@ def stored(number: int, namespace: str = NAMESPACE) -> dict[str, Any]:
     pod = manifest(number, namespace)
     pod["metadata"] |= {
         "uid": _uid("pod", number),
+        "resourceVersion": "0",  # whoever serves the Pod sets it
         "creationTimestamp": CREATED,
         "generation": 1,
-        "managedFields": _managed_fields(pod),
+        "managedFields": _managed_fields(pod),  # last, as an API server writes it
     }
     pod["spec"] |= {
         "dnsPolicy": "ClusterFirst",
@@ -208,7 +208,7 @@ def stored(number: int, namespace: str = NAMESPACE) -> dict[str, Any]:
             for key in ("not-ready", "unreachable")
         ],
     }
-    pod["status"] = status(number)
+    pod["status"] = {**status(number), "qosClass": "Guaranteed"}
     return pod
 
 
