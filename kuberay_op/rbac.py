@@ -19,7 +19,7 @@ CORE: Final[tuple[PolicyRule, ...]] = (
     PolicyRule(("ray.io",), ("rayclusters/status",), ("patch",)),
     # Owner references with blockOwnerDeletion need this where that admission plugin is on.
     PolicyRule(("ray.io",), ("rayclusters/finalizers",), ("update",)),
-    PolicyRule(("",), ("pods",), ("create", "delete", "get", "list", "watch")),
+    PolicyRule(("",), ("pods",), ("create", "delete", "get", "list", "patch", "watch")),
     # Made once, and read again if one of that name turns up.
     PolicyRule(("",), ("services",), ("create", "get", "list", "patch", "watch")),
     PolicyRule(("networking.k8s.io",), ("ingresses",), ("create", "get", "list", "patch", "watch")),

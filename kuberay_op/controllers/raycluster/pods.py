@@ -68,7 +68,8 @@ class PodActions:
 
     def of(self, plan: PodPlan) -> Iterator[Action]:
         """The actions of the plan, in order."""
-        yield from (self._delete(removal, all_go=plan.all_go) for removal in plan.remove)
+        for removal in sorted(plan.remove, key=lambda each: each.pod.role == labels.HEAD):
+            yield self._delete(removal, all_go=plan.all_go)
         if plan.stamp is not None:
             yield self._stamp(plan.stamp)
         yield from map(self._create, plan.add)

@@ -114,6 +114,11 @@ class RayClusterReconciler:
     async def _observe(self, key: Key, view: View) -> Observed | None:
         """The cluster and its children: from the caches, or from the server if the caches are overdue."""
         owner = self._clusters.get(key)
+        if owner is not None and view is View.OVERDUE:
+            try:
+                owner = freeze(await self._client.get(RAY_CLUSTERS, key.name, key.namespace, owner=key))
+            except NotFound:
+                owner = None
         if owner is None:
             return None
         cluster = RayCluster(owner)
