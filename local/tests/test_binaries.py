@@ -27,7 +27,7 @@ build)
   while [ "$1" != "-o" ]; do shift; done
   printf '#!/bin/sh\\necho Kubernetes v1.36.3\\n' > "$2"
   chmod +x "$2" ;;
-mod) printf '{"Error": "k8s.io/kubernetes@v1.99.0: invalid version: unknown revision v1.99.0"}'; exit 1 ;;
+mod) printf '{"Error": "k8s.io/kubernetes@v1.99.0: %s"}' "$ANSWER"; exit 1 ;;
 esac
 """
 
@@ -102,8 +102,17 @@ def test_without_make_nothing_is_built(calls: Path) -> None:
     assert not calls.exists()
 
 
-def test_a_version_that_does_not_exist_is_one_sentence(calls: Path, home: Path) -> None:
-    with pytest.raises(LocalError, match=rf"there is no Kubernetes 1\.99\.0; the default is {V}"):
+@pytest.mark.parametrize(
+    "answer",
+    ["invalid version: unknown revision v1.99.0", "reading v1.99.0.info: 404 Not Found", "x: 403 Forbidden"],
+)
+def test_a_version_that_does_not_exist_is_one_sentence(
+    calls: Path, home: Path, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    monkeypatch.setenv("ANSWER", answer)
+    with pytest.raises(
+        LocalError, match=r"there is no Kubernetes 1\.99\.0 on the Go module proxy; the default is"
+    ):
         resolve("etcd", kubernetes="1.99.0")
     assert list((home / "cache" / "kuberay-op" / "bin").iterdir()) == []
 

@@ -28,6 +28,9 @@ LAST_LINES: Final = 12
 _GO_VERSION: Final = re.compile(r"go(\d+)\.(\d+)")
 _STAGING: Final = re.compile(r"^\s*(k8s\.io/\S+) => \./staging", re.MULTILINE)
 
+#: How module proxies say that they do not have a version.
+_UNKNOWN: Final = re.compile(r"unknown revision|not found|: (403|404|410) ")
+
 
 def build(kubernetes: str, *, folder: Path, say: Say) -> tuple[str, ...]:
     """Build into ``folder`` and give the names of the programs that are there now.
@@ -156,8 +159,11 @@ def _requirements(go: Path, kubernetes: str, say: Say) -> str:
     answer: Mapping[str, str] = json.loads("\n".join(done.output) or "{}")
     if "GoMod" not in answer:
         problem = answer.get("Error") or "\n".join(done.complaints)
-        if "unknown revision" in problem or "not found" in problem:
-            raise LocalError(f"there is no Kubernetes {kubernetes}; the default is {versions.KUBERNETES}")
+        if _UNKNOWN.search(problem):
+            raise LocalError(
+                f"there is no Kubernetes {kubernetes} on the Go module proxy; "
+                f"the default is {versions.KUBERNETES}"
+            )
         raise LocalError(build_failure(what, problem.splitlines()[-LAST_LINES:]))
     return Path(answer["GoMod"]).read_text()
 
