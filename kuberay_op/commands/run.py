@@ -19,6 +19,7 @@ from kuberay_op.controllers.all import add_controllers
 from kuberay_op.controllers.plugins import plugins_of
 from kuberay_op.kube.client import Client
 from kuberay_op.metrics import Metrics
+from kuberay_op.runtime import memory
 from kuberay_op.runtime.debug import Debug
 from kuberay_op.runtime.leader import Leader, LeaseTimes, new_identity
 from kuberay_op.runtime.manager import Manager
@@ -38,6 +39,7 @@ def run(argv: tuple[str, ...]) -> None:
     Takes the flags of KubeRay's operator, in Go's syntax. Exit codes: 0 after a signal, 1 when it cannot
     start or work.
     """
+    memory.tune()
     resolved = effective(argv, os.environ)
     config = resolved.config
     with logs.setup(config.log_settings()), asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -95,6 +97,7 @@ async def operate(config: Config) -> None:
             stop=stop,
         )
         manager.heartbeat.dump = True
+        manager.on_filled = memory.settle
         await add_controllers(
             manager,
             hooks=plugins.hooks,

@@ -97,6 +97,8 @@ class Manager:
         self._selectors: dict[str, str | None] = {}
         self._last_words: list[Callable[[], Awaitable[None]]] = []
         self._finished = asyncio.Event()  # no pass is running and none will
+        #: Called when all caches are filled, before the first pass of each term.
+        self.on_filled: Callable[[], None] = lambda: None
 
     # Declaring
 
@@ -219,6 +221,7 @@ class Manager:
         """Run all controllers until their queues are closed and empty."""
         for reflector in self.reflectors.values():
             await reflector.synced.wait()
+        self.on_filled()
         await self._hearing_again()
         try:
             async with asyncio.TaskGroup() as group:

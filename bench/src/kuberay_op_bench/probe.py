@@ -30,6 +30,7 @@ from kuberay_op.kube.reflector import Reflector
 from kuberay_op.kube.resource import PODS, Key, Resource
 from kuberay_op.logs import LogSettings, setup
 from kuberay_op.metrics import Metrics
+from kuberay_op.runtime import memory
 from kuberay_op.runtime.controller import Controller
 from kuberay_op.runtime.queue import Queue
 from kuberay_op.runtime.result import Result
@@ -101,7 +102,7 @@ async def sync(kubeconfig: Path) -> dict[str, Any]:
         async with reflecting(client, store) as reflector:
             await reflector.synced.wait()
             synced = usage()
-            gc.collect()
+            memory.settle()
             settled = usage()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
@@ -191,6 +192,7 @@ async def events(kubeconfig: Path, count: int) -> dict[str, Any]:
         reflector.add_handler(load.on_change)
         working = tasks.create_task(controller.run())
         sampling = tasks.create_task(load.sample())
+        memory.settle()
         await until(load.idle)  # the first pass over all clusters is not measured
         load.events = load.passes = 0
         before = usage()
@@ -226,6 +228,7 @@ def main(what: str, kubeconfig: Path, count: int, core: int | None, log: Path) -
     """Measure once."""
     if core is not None:
         os.sched_setaffinity(0, {core})
+    memory.tune()  # as `kuberay-op run` does, like all that follows
     logging = setup(LogSettings(file=log, level=100))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         result = runner.run(sync(kubeconfig) if what == "sync" else events(kubeconfig, count))
