@@ -1,11 +1,13 @@
 """The command ``kuberay-op bench``: thin, the work is in one module a suite.
 
-A suite is a module of this package with a function ``run(**options) -> Report``, all options with defaults.
+A suite is a module of this package with a function ``run(**options) -> Report``, all options with defaults
+and a docstring that says what is measured.
 """
 
 from __future__ import annotations
 
 import importlib
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,8 +15,10 @@ import click
 
 from kuberay_op_bench.report import RESULTS, Report, saved_reports, update_page
 
-#: Every suite, in the order in which ``all`` runs them: quick ones first.
-SUITES: Final = ("validate", "hooks", "engine", "local")
+#: Every suite that is here, in the order in which ``all`` runs them: quick ones first.
+SUITES: Final = tuple(
+    suite for suite in ("validate", "hooks", "engine", "local") if find_spec(f"kuberay_op_bench.{suite}")
+)
 
 #: Exit code of ``--check`` when a target was missed.
 MISSED: Final = 3
@@ -69,6 +73,24 @@ def engine(output: str, results: Path, check: bool, **options: Any) -> None:
     With --server replay the list is served by a recording, without a control plane.
     """
     show([measure("engine", results, **options)], output, check=check)
+
+
+def _plain(suite: str) -> click.Command:
+    """The command of a suite that has no options of its own."""
+
+    @click.command(suite, help=f"Run the suite {suite!r}.")
+    @output
+    @results
+    @check
+    def command(output: str, results: Path, check: bool) -> None:
+        show([measure(suite, results)], output, check=check)
+
+    return command
+
+
+for name in SUITES:
+    if name not in bench.commands:
+        bench.add_command(_plain(name))
 
 
 @bench.command("all")
