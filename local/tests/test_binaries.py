@@ -5,17 +5,25 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
+import subprocess
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+import platformdirs
 import pytest
+from click.testing import CliRunner
 
 from kuberay_op_local import binaries, gobuild, nodes, releases, versions
+from kuberay_op_local.cli import local
 from kuberay_op_local.errors import LocalError
 
 V: Final = versions.KUBERNETES
+
+#: Where Go keeps what it compiled; read before a test moves the caches.
+GO_CACHE: Final = os.environ.get("GOCACHE") or platformdirs.user_cache_path("go-build")
 
 #: A Go that "builds" a script and writes down what it was called with.
 FAKE_GO: Final = """
@@ -187,6 +195,33 @@ replace (
     assert "\tk8s.io/kubernetes v1.34.4\n" in text
     assert "\tgo.etcd.io/etcd/server/v3 v3.6.4\n" in text
     assert "\tk8s.io/api => k8s.io/api v0.34.4\n\tk8s.io/kubectl => k8s.io/kubectl v0.34.4\n" in text
+
+
+def test_setup_and_path_make_programs_and_say_where_they_are(calls: Path, home: Path) -> None:
+    folder = home / "cache" / "kuberay-op" / "bin"
+    made = CliRunner().invoke(local, ["setup"])
+    assert made.exit_code == 0
+    assert f"all programs are in {folder / f'kubernetes-{V}'} and {folder / 'tools'}" in made.stderr
+    found = CliRunner().invoke(local, ["path", "helm"])
+    assert found.stdout == f"{folder / 'tools' / 'helm'}\n"
+    assert calls.read_text().count("build ") == 1
+    assert CliRunner().invoke(local, ["path", "docker"]).exit_code == 2
+
+
+@pytest.mark.slow
+def test_the_programs_are_really_built(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOCACHE", str(GO_CACHE))
+    found, said = resolve(*versions.ALL_TOOLS)
+    assert any(line.startswith("compiling packages") for line in said)
+    assert binaries.version_of(found["kube-apiserver"]) == V
+    for tool, arguments, answer in (
+        ("etcd", ["--version"], f"etcd Version: {versions.ETCD}"),
+        ("kubectl", ["version", "--client"], f"Client Version: v{V}"),
+        ("helm", ["version", "--short"], f"v{versions.HELM}"),
+        ("kwok", ["--version"], f"kwok version v{versions.KWOK}"),
+    ):
+        done = subprocess.run([found[tool], *arguments], capture_output=True, text=True, check=True)
+        assert done.stdout.startswith(answer)
 
 
 def publish(mirror: Path, tool: str, content: bytes, *, lie: bool = False) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -120,6 +123,19 @@ def test_env_and_logs_print_what_they_should(healthy: Cluster) -> None:
     unknown = run("logs", "--name", healthy.name, "kubelet")
     assert unknown.exit_code == 1
     assert "there is no component 'kubelet'; there are etcd, kube-apiserver" in unknown.stderr
+
+
+def test_a_log_can_be_followed_until_ctrl_c(healthy: Cluster) -> None:
+    command = [sys.executable, "-c", "from kuberay_op.cli import main; main()", "local", "logs", "kwok", "-f"]
+    with subprocess.Popen([*command, "--name", healthy.name], stdout=subprocess.PIPE, text=True) as logs:
+        assert logs.stdout is not None
+        assert logs.stdout.readline() == healthy.layout.log("kwok").read_text().splitlines(keepends=True)[0]
+        with healthy.layout.log("kwok").open("a") as log:
+            log.write("something new\n")
+        while "something new" not in logs.stdout.readline():
+            pass
+        logs.send_signal(signal.SIGINT)
+    assert logs.returncode == 130
 
 
 def test_another_user_has_no_rights_but_a_name(healthy: Cluster) -> None:
