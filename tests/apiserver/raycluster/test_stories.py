@@ -83,8 +83,8 @@ async def test_a_suspension_once_begun_is_finished(begin: Any, seed: int) -> Non
         async def suspending() -> bool:
             going = [pod for pod in await story.pods() if "deletionTimestamp" in pod["metadata"]]
             cluster = await story.cluster("a")
-            begun: bool = story.says(cluster, "RayClusterSuspending", "True")
-            return begun and len(await story.pods()) == len(going) == 1
+            begun = story.says(cluster, "RayClusterSuspending", "True")
+            return bool(begun and len(await story.pods()) == len(going) == 1)
 
         await story.step(lambda: story.edit("a", {"spec": {"suspend": True}}), suspending)
         await story.step(lambda: story.edit("a", {"spec": {"suspend": False}}), suspending)
@@ -112,7 +112,7 @@ async def test_a_lost_head_is_replaced_and_workers_stay(begin: Any, seed: int) -
         workers = await story.names(labels.WORKER)
 
         async def another_than(head: str) -> bool:
-            return await story.names(labels.HEAD) != [head] and await story.ready("a", 2)
+            return bool(await story.names(labels.HEAD) != [head] and await story.ready("a", 2))
 
         (first,) = await story.names(labels.HEAD)
         await story.step(lambda: story.delete(PODS, first, grace=0), lambda: another_than(first))
@@ -289,14 +289,14 @@ async def test_somebody_elses_clusters_and_pods_are_left_alone(begin: Any, seed:
         await story.client.create(PODS, foreign, reason="somebody else's")
 
         async def both() -> bool:
-            ready: bool = story.says(await story.cluster("a"), "Ready", "True")
-            return ready and len(await story.pods(labels.WORKER)) == 2
+            ready = story.says(await story.cluster("a"), "Ready", "True")
+            return bool(ready and len(await story.pods(labels.WORKER)) == 2)
 
         strategy = {"workersToDelete": ["foreign"]}
         await story.step(lambda: story.create("a", make.workers(1, scaleStrategy=strategy)), both)
 
         async def alone() -> bool:
-            return await story.names() == ["foreign"]
+            return bool(await story.names() == ["foreign"])
 
         await story.step(lambda: story.edit("a", {"spec": {"suspend": True}}), alone)
         assert "status" not in await story.cluster("theirs")
