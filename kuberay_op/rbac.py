@@ -15,7 +15,8 @@ READ: Final = ("get", "list", "watch")
 
 #: What the operator needs whatever is enabled.
 CORE: Final[tuple[PolicyRule, ...]] = (
-    PolicyRule(("ray.io",), ("rayclusters",), READ),
+    # Patched to put finalizers on and take them off.
+    PolicyRule(("ray.io",), ("rayclusters",), ("list", "patch", "watch")),
     PolicyRule(("ray.io",), ("rayclusters/status",), ("patch",)),
     # Owner references with blockOwnerDeletion need this where that admission plugin is on.
     PolicyRule(("ray.io",), ("rayclusters/finalizers",), ("update",)),
@@ -35,13 +36,28 @@ CORE: Final[tuple[PolicyRule, ...]] = (
 #: In the operator's own namespace only, for leader election.
 LEADER: Final[tuple[PolicyRule, ...]] = (
     PolicyRule(("coordination.k8s.io",), ("leases",), ("create", "get", "update")),
+    # Who leads now is said in an event on the Lease.
+    PolicyRule(("",), ("events",), ("create",)),
 )
 
 
 def cluster_role(name: str, plugin_rules: Iterable[tuple[str, PolicyRule]]) -> dict[str, Any]:
-    """The ClusterRole for the core and these plugins' rules; rules that say the same are joined."""
+    """The ClusterRole for the core and these plugins' rules."""
+    return _role("ClusterRole", name, [*CORE, *(rule for _, rule in plugin_rules)])
+
+
+def leader_role(name: str, namespace: str = "") -> dict[str, Any]:
+    """The Role for leader election, in the namespace of the operator's Lease."""
+    role = _role("Role", f"{name}-leader-election", LEADER)
+    if namespace:
+        role["metadata"]["namespace"] = namespace
+    return role
+
+
+def _role(kind: str, name: str, granted: Iterable[PolicyRule]) -> dict[str, Any]:
+    """A role with these rules, one for each resource: two roles are compared at a glance."""
     merged: dict[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], set[str]] = {}
-    for rule in [*CORE, *(rule for _, rule in plugin_rules)]:
+    for rule in granted:
         for group in rule.api_groups:
             for resource in rule.resources:
                 key = ((group,), (resource,), rule.resource_names)
@@ -52,7 +68,7 @@ def cluster_role(name: str, plugin_rules: Iterable[tuple[str, PolicyRule]]) -> d
     ]
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
+        "kind": kind,
         "metadata": {"name": name, "labels": {"app.kubernetes.io/name": "kuberay-operator"}},
         "rules": rules,
     }

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from kuberay_op.commands.flags import split
+
 
 @click.command()
 @click.option("--plugins", default="", help="Plugins to enable, separated by commas.")
@@ -20,6 +22,7 @@ import click
     help="Folder of YAML plugins; may be given several times.",
 )
 @click.option("--name", default="kuberay-operator", show_default=True, help="Name of the ClusterRole.")
+@click.option("--namespace", default="", help="Namespace of the operator, for the Role of leader election.")
 @click.option("--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 def rbac(
     plugins: str,
@@ -28,21 +31,24 @@ def rbac(
     feature_gates: str,
     folders: tuple[Path, ...],
     name: str,
+    namespace: str,
     output: str,
 ) -> None:
-    """Print the ClusterRole for the operator with exactly these plugins, ready for `kubectl apply -f -`."""
+    """Print what the operator may do with exactly these plugins, ready for `kubectl apply -f -`.
+
+    A ClusterRole, and a Role for leader election in the operator's own namespace. Exit codes: 0 printed, 1
+    these plugins cannot be loaded.
+    """
     # Late: none of this is needed to show help.
     from kuberay_op.commands.output import show
-    from kuberay_op.features import Gates
     from kuberay_op.loader.choose import Wanted
+    from kuberay_op.loader.gates import known_gates
     from kuberay_op.loader.load import load_plugins
-    from kuberay_op.rbac import cluster_role
+    from kuberay_op.rbac import cluster_role, leader_role
 
-    enabled = dict.fromkeys(_names(plugins), True) | dict.fromkeys(_names(without), False)
+    enabled = dict.fromkeys(split(plugins), True) | dict.fromkeys(split(without), False)
     wanted = Wanted(enabled=enabled, batch_scheduler=batch_scheduler)
-    loaded = load_plugins(wanted, Gates.default().with_overrides(feature_gates), folders=folders)
-    show(cluster_role(name, loaded.hooks.rbac_rules()), output)
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
+    gates = known_gates(folders).with_overrides(feature_gates)
+    loaded = load_plugins(wanted, gates, folders=folders, complete=False)
+    roles = [cluster_role(name, loaded.hooks.rbac_rules()), leader_role(name, namespace)]
+    show({"apiVersion": "v1", "kind": "List", "items": roles}, output)

@@ -20,8 +20,13 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
 }
 
 
-def checked_options(manifest: PluginManifest, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """All options of the plugin, read-only; raises Misconfigured with every mistake at once."""
+def checked_options(
+    manifest: PluginManifest, given: Mapping[str, Any], *, complete: bool = True
+) -> Mapping[str, Any]:
+    """All options of the plugin, read-only; raises Misconfigured with every mistake at once.
+
+    Without ``complete`` a required option may be missing, for tools that only look at a plugin.
+    """
     mistakes = []
     for name in given:
         if name not in manifest.options:
@@ -30,7 +35,7 @@ def checked_options(manifest: PluginManifest, given: Mapping[str, Any]) -> Mappi
     values: dict[str, Any] = {}
     for name, option in manifest.options.items():
         if given.get(name) is None:
-            if option.required:
+            if option.required and complete:
                 mistakes.append(f"{name}: is required")
             values[name] = option_default(option)
             continue

@@ -18,7 +18,6 @@ from kuberay_op.errors import Misconfigured, OperatorError
 from kuberay_op.features import Gates
 from kuberay_op.hooks import specs
 from kuberay_op.hooks.dispatch import Dispatcher, Meter
-from kuberay_op.hooks.isolation import Workshop
 from kuberay_op.hooks.typed import Hooks
 from kuberay_op.loader.choose import Chosen, Wanted, choose
 from kuberay_op.loader.discover import discover
@@ -38,9 +37,12 @@ def load_plugins(
     *,
     folders: Iterable[Path] = (),
     meter: Meter | None = None,
-    workshop: Workshop | None = None,
+    complete: bool = True,
 ) -> Plugins:
-    """Discover, choose, import and register. Any mistake raises Misconfigured and names the plugin."""
+    """Discover, choose, import and register. Any mistake raises Misconfigured and names the plugin.
+
+    Without ``complete`` required options may be missing, for tools that only look at plugins.
+    """
     available = discover(folders)
     chosen = choose(available, lambda name: available[name].manifest(), wanted, gates.enabled)
     manager = pluggy.PluginManager(specs.PROJECT)
@@ -48,9 +50,9 @@ def load_plugins(
     options: dict[str, Mapping[str, Any]] = {}
     # pluggy calls the last registered first, so that the first in our order is registered last.
     for name, manifest in reversed(list(chosen.manifests.items())):
-        options[name] = checked_options(manifest, wanted.options.get(name, {}))
+        options[name] = checked_options(manifest, wanted.options.get(name, {}), complete=complete)
         register(manager, manifest)
-    dispatcher = Dispatcher(manager, options=options, meter=meter, workshop=workshop)
+    dispatcher = Dispatcher(manager, options=options, meter=meter)
     return Plugins(chosen, Hooks(dispatcher, scheduler=chosen.scheduler))
 
 

@@ -1,4 +1,4 @@
-"""Who wrote what and when, from the API server's own audit log.
+"""Who wrote what and when, or called what at all, from the API server's own audit log.
 
 ::
 
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import orjson
 import yaml
@@ -27,6 +27,18 @@ WRITES: Final = ("create", "update", "patch", "delete", "deletecollection")
 ELECTION: Final = frozenset({"leases", "events"})
 
 FOR_EVER: Final = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call, whatever became of it. A subresource follows its resource: ``pods/log``."""
+
+    user: str
+    verb: str
+    group: str
+    resource: str
+    namespace: str
+    code: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +53,13 @@ class Write:
 
 
 class AuditLog:
-    """An audit log in ``folder`` of all writes of some users."""
+    """An audit log in ``folder`` of all writes of some users; with ``reads``, of all their calls."""
 
-    def __init__(self, folder: Path, users: Sequence[str]) -> None:
+    def __init__(self, folder: Path, users: Sequence[str], *, reads: bool = False) -> None:
         self.path = folder / "audit.log"
         self._policy = folder / "audit-policy.yaml"
-        rules = [{"level": "Metadata", "users": list(users), "verbs": list(WRITES)}, {"level": "None"}]
+        verbs = {} if reads else {"verbs": list(WRITES)}
+        rules = [{"level": "Metadata", "users": list(users), **verbs}, {"level": "None"}]
         policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"]}
         self._policy.write_text(yaml.safe_dump(policy | {"rules": rules}))
 
@@ -60,8 +73,6 @@ class AuditLog:
 
     def writes(self) -> list[Write]:
         """All writes that were carried out so far, in the order in which they were received."""
-        lines = self.path.read_bytes().splitlines(keepends=True) if self.path.exists() else []
-        events = [orjson.loads(line) for line in lines if line.endswith(b"\n")]
         found = (
             Write(
                 user=event["user"]["username"],
@@ -70,10 +81,33 @@ class AuditLog:
                 received=datetime.fromisoformat(event["requestReceivedTimestamp"]),
                 finished=datetime.fromisoformat(event["stageTimestamp"]),
             )
-            for event in events
+            for event in self._events()
             if event["stage"] == "ResponseComplete" and event["responseStatus"]["code"] < 300
         )
         return sorted(found, key=lambda write: write.received)
+
+    def calls(self) -> list[Call]:
+        """All calls to resources so far, in the order in which they were answered."""
+        return [
+            Call(
+                user=event["user"]["username"],
+                verb=event["verb"],
+                group=event["objectRef"].get("apiGroup", ""),
+                resource="/".join(
+                    event["objectRef"][part]
+                    for part in ("resource", "subresource")
+                    if part in event["objectRef"]
+                ),
+                namespace=event["objectRef"].get("namespace", ""),
+                code=event["responseStatus"]["code"],
+            )
+            for event in self._events()
+            if "objectRef" in event and "responseStatus" in event
+        ]
+
+    def _events(self) -> list[Any]:
+        lines = self.path.read_bytes().splitlines(keepends=True) if self.path.exists() else []
+        return [orjson.loads(line) for line in lines if line.endswith(b"\n")]
 
 
 def leaders_in_order(writes: Sequence[Write]) -> list[str]:
