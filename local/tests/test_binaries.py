@@ -149,9 +149,11 @@ def test_an_old_go_is_passed_over_for_the_one_from_pypi(
 
 
 def test_no_go_anywhere_is_one_sentence_and_what_to_try(
-    home: Path, script: Callable[[str, str], Path]
+    home: Path, script: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script("uv", "echo no way out >&2; exit 1")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
     with pytest.raises(LocalError) as failure:
         gobuild.find_go(lambda _: None)
     text = str(failure.value)

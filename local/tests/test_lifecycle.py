@@ -244,9 +244,13 @@ def test_a_missing_program_is_one_sentence(machine: Machine) -> None:
 
 def test_no_programs_and_no_way_to_make_them_is_one_clear_text(machine: Machine) -> None:
     shutil.rmtree(machine.programs)
-    environment = {**machine.environment(), "PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "0"}
+    environment = {
+        **machine.environment(),
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_NO_INDEX": "1",
+        "UV_OFFLINE": "1",
+    }
     del environment["KUBERAY_OP_BINARIES"]
-    environment.update(PIP_CONFIG_FILE=os.devnull, PIP_NO_INDEX="1")
     done = subprocess.run([*COMMAND, "up"], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "Go 1.26 or later is needed to build Kubernetes; it is not on PATH" in done.stderr

