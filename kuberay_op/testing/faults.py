@@ -15,6 +15,7 @@ reordered, since no API server does that: they are delayed, doubled, or lost tog
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import struct
 from collections import Counter
@@ -281,8 +282,9 @@ async def _reset(request: web.Request) -> web.StreamResponse:
     """Drop the connection with RST, as a dying process or a firewall does."""
     transport = request.transport
     if transport is not None:
-        sock: socket.socket = transport.get_extra_info("socket")
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        # A twin, since what uvloop calls a socket takes no options; they belong to both.
+        with socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno())) as twin:
+            twin.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         transport.abort()
     return await _hang()
 

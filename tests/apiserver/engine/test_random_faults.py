@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import psutil
 import pytest
+import uvloop
 
 from kuberay_op.clock import SystemClock
 from kuberay_op.kube import config
@@ -320,38 +321,57 @@ def run(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Run:
 
 
 @pytest.mark.apiserver
-@pytest.mark.parametrize("streaming", [True, False], ids=["streamed list", "paged list"])
-async def test_the_cache_equals_the_server_after_random_changes(run: Run, streaming: bool) -> None:
-    await run(seed=1, changes=40, streaming=streaming)  # fills the caches of the libraries we use
-    level, changes = live_objects(), 400
-    await run(seed=2, changes=changes, streaming=streaming)
-    # An object forgotten at every change would be five and more: it is made of dicts and lists.
-    assert live_objects() - level < 3 * changes
+@pytest.mark.parametrize(
+    ("loop_factory", "streaming"),
+    [(uvloop.new_event_loop, True), (asyncio.new_event_loop, False)],
+    ids=["uvloop, streamed list", "asyncio, paged list"],
+)
+def test_the_cache_equals_the_server_after_random_changes(
+    run: Run, loop_factory: Callable[[], asyncio.AbstractEventLoop], streaming: bool
+) -> None:
+    async def changed() -> None:
+        await run(seed=1, changes=40, streaming=streaming)  # fills the caches of the libraries we use
+        level, changes = live_objects(), 400
+        await run(seed=2, changes=changes, streaming=streaming)
+        # An object forgotten at every change would be five and more: it is made of dicts and lists.
+        assert live_objects() - level < 3 * changes
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(changed())
 
 
 @pytest.mark.apiserver
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-async def test_nothing_is_lost_or_kept_in_ten_thousand_changes(run: Run) -> None:
-    await run(seed=3, changes=1_000)
-    objects, memory = live_objects(), megabytes()
-    await run(seed=4, changes=10_000)
-    assert live_objects() - objects < 2_000
-    assert megabytes() - memory < 20
+def test_nothing_is_lost_or_kept_in_ten_thousand_changes(run: Run) -> None:
+    async def changed() -> None:
+        await run(seed=3, changes=1_000)
+        objects, memory = live_objects(), megabytes()
+        await run(seed=4, changes=10_000)
+        assert live_objects() - objects < 2_000
+        assert megabytes() - memory < 20
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(changed())
 
 
 @pytest.mark.apiserver
 @pytest.mark.slow
 @pytest.mark.timeout(24 * 3600)
-async def test_soak(run: Run) -> None:
+def test_soak(run: Run) -> None:
     """Round after round with other seeds, for ``SOAK_SECONDS`` (``make soak``: an hour)."""
-    end = time.monotonic() + float(os.environ.get("SOAK_SECONDS", "60"))
-    await run(seed=100, changes=1_000)
-    memory, level = megabytes(), live_objects()
-    seed = 101
-    while time.monotonic() < end:
-        await run(seed=seed, changes=1_000, streaming=seed % 2 == 0)
-        log.info("after seed %d: %.0f MB, started with %.0f", seed, megabytes(), memory)
-        seed += 1
-    assert live_objects() - level < 2_000
-    assert megabytes() - memory < 30
+
+    async def soak() -> None:
+        end = time.monotonic() + float(os.environ.get("SOAK_SECONDS", "60"))
+        await run(seed=100, changes=1_000)
+        memory, level = megabytes(), live_objects()
+        seed = 101
+        while time.monotonic() < end:
+            await run(seed=seed, changes=1_000, streaming=seed % 2 == 0)
+            log.info("after seed %d: %.0f MB, started with %.0f", seed, megabytes(), memory)
+            seed += 1
+        assert live_objects() - level < 2_000
+        assert megabytes() - memory < 30
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(soak())

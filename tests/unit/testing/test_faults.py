@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import aiohttp
 import orjson
 import pytest
+import uvloop
 from aiohttp import web
 
 from kuberay_op.clock import SystemClock
@@ -131,13 +132,21 @@ async def test_a_reset_comes_before_or_after_the_server_acted(
     assert len(server.reached) == reached
 
 
-async def test_a_reset_is_a_reset_and_no_orderly_end(server: Server) -> None:
-    async with with_fault(server, "list pods", Fault.RESET_BEFORE) as proxy:
-        reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.url.rpartition(":")[2]))
-        writer.write(f"GET {PODS} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        with pytest.raises(ConnectionResetError):
-            await reader.read()
-        writer.close()
+@pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_reset_is_a_reset_and_no_orderly_end(
+    loop_factory: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    async def reset() -> None:
+        plan = ExactPlan(Strike("list pods", 1, Fault.RESET_BEFORE))
+        async with FaultProxy(upstream("http://127.0.0.1:1"), plan) as proxy:
+            reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.url.rpartition(":")[2]))
+            writer.write(f"GET {PODS} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            with pytest.raises(ConnectionResetError):
+                await reader.read()
+            writer.close()
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(reset())
 
 
 async def test_a_reset_in_the_body_leaves_half_of_it(server: Server, session: aiohttp.ClientSession) -> None:
