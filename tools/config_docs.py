@@ -17,7 +17,7 @@ from typing import Any, Final
 from kuberay_op.commands.config import table
 from kuberay_op.config import SETTINGS, Kind, Setting, resolve
 from kuberay_op.features import GATES, RETIRED
-from kuberay_op.metrics import FAMILIES, Family
+from kuberay_op.metrics import FAMILIES, OBJECT_FAMILIES, Family
 
 #: The pages' prose; ``@name@`` stands for what is made from the code.
 PROSE: Final = Path(__file__).parent / "pages"
@@ -47,6 +47,7 @@ _SECTIONS: Final = {
     "workqueue_": "Queues",
     "rest_client_": "Requests to the API server",
     "leader_election_": "Leadership",
+    "kuberay_cluster_": "RayClusters, with `--enable-metrics`",
     "kuberay_op_": "Of our own",
 }
 
@@ -150,7 +151,8 @@ def metrics() -> str:
     """The page on metrics."""
 
     def section(prefix: str, title: str) -> str:
-        families = [family for family in FAMILIES.values() if family.name.startswith(prefix)]
+        every = [*FAMILIES.values(), *OBJECT_FAMILIES.values()]
+        families = [family for family in every if family.name.startswith(prefix)]
         head = ["Metric", "Type", "Labels", "Meaning"]
         return f"## {title}\n\n" + markdown(head, [row(family) for family in families])
 

@@ -42,6 +42,7 @@ async def add_controllers(
         hooks=hooks,
         config=settings,
         events=manager.events,
+        metrics=metrics,
         rng=Random(),  # noqa: S311 (for names and pauses, not for secrets)
         kinds=await find_kinds(hooks, discovery),
         routes=not settings.use_ingress_on_openshift and await _has_routes(discovery),

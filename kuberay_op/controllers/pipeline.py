@@ -119,8 +119,8 @@ class Kind(Protocol):
         """The fields of the status that say that the owner breaks a rule; none if nothing says so. Pure."""
         ...
 
-    def calls_for_pass(self, owner: Manifest, status: Mapping[str, Any]) -> bool:
-        """Whether something is to be done as soon as this status is written. Pure."""
+    def written(self, scope: Scope, status: Mapping[str, Any]) -> bool:
+        """Told that this status was written; answers whether there is something to be done at once."""
         ...
 
 
@@ -224,6 +224,7 @@ class Pipeline:
         report = Report((*outcomes, *split.resting), stopped, wanted.problem)
         status = self._kind.status(scope, standing_after(observed.children, outcomes), report)
         written = await self._report(key, scope, status, hold)
+        again = written and self._kind.written(scope, status)
         for done in outcomes:
             if done.error is not None:
                 raise done.error
@@ -233,10 +234,9 @@ class Pipeline:
             raise Retry(f"was refused: {split.resting[0].error}", after=split.seconds)
         if wanted.problem:
             raise Retry(wanted.problem)
-        again = written and self._kind.calls_for_pass(scope.owner, status)
-        return self._result(plan, again=again, written=written)
+        return self._result(plan, written=written, again=again)
 
-    def _result(self, plan: Sequence[Action], *, again: bool, written: bool) -> Result:
+    def _result(self, plan: Sequence[Action], *, written: bool, again: bool) -> Result:
         if again:
             result = Result.after(0.0)
         else:

@@ -21,10 +21,11 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from kuberay_op.metrics.collectors import AsGoPrintsIt, PushedGauge, ScrapeCollector
-from kuberay_op.metrics.families import FAMILIES, Family
+from kuberay_op.metrics.families import FAMILIES, OBJECT_FAMILIES, Family
 
 __all__ = [
     "FAMILIES",
+    "OBJECT_FAMILIES",
     "OUTCOMES",
     "ControllerMetrics",
     "Family",

@@ -206,3 +206,28 @@ FAMILIES: Final = {
         ),
     )
 }
+
+#: Metrics about custom resources, only with ``enable-metrics``. Their controllers fill them.
+OBJECT_FAMILIES: Final = {
+    family.name: family
+    for family in (
+        Family(
+            "kuberay_cluster_info",
+            "gauge",
+            ("name", "namespace", "uid", "owner_kind"),
+            "Always 1, for each RayCluster. `owner_kind` is the kind of object it was made for, or `None`.",
+        ),
+        Family(
+            "kuberay_cluster_condition_provisioned",
+            "gauge",
+            ("name", "namespace", "uid", "condition"),
+            "Always 1; `condition` is `true` once all Pods of the RayCluster have been ready.",
+        ),
+        Family(
+            "kuberay_cluster_provisioned_duration_seconds",
+            "gauge",
+            ("name", "namespace", "uid"),
+            "Seconds from the creation of a RayCluster until all its Pods were ready for the first time.",
+        ),
+    )
+}

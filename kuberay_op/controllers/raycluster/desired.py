@@ -25,6 +25,7 @@ from kuberay_op.controllers.notes import Note
 from kuberay_op.controllers.pipeline import Report, causes_of
 from kuberay_op.controllers.raycluster.events import notes, restart_policy_notes
 from kuberay_op.controllers.raycluster.failures import failures_of
+from kuberay_op.controllers.raycluster.metrics import ClusterMetrics
 from kuberay_op.controllers.raycluster.pods import PodActions, head_group, settings_of
 from kuberay_op.controllers.raycluster.status import Standing, head_service_of, invalid_status, status_of
 from kuberay_op.controllers.raycluster.why import Obstacle
@@ -50,11 +51,13 @@ class RayClusterKind:
         config: Config,
         *,
         rng: Random,
+        metrics: ClusterMetrics | None = None,
         routes: bool = False,
         new_token: Callable[[], str] | None = None,
     ) -> None:
         self._config = config
         self._rng = rng
+        self._metrics = metrics
         self._pod_settings = settings_of(config)
         self._in_conditions = config.gates.enabled("RayClusterStatusConditions")
         self._routes = routes
@@ -139,9 +142,12 @@ class RayClusterKind:
             return {}
         return invalid_status(RayCluster(dict(scope.owner)), broken.message, scope.now)
 
-    def calls_for_pass(self, owner: Manifest, status: Mapping[str, Any]) -> bool:
+    def written(self, scope: Scope, status: Mapping[str, Any]) -> bool:
         """Whether the next step of suspending or resuming can be taken."""
-        return step_of(RayCluster(dict(owner))) is not step_of(RayCluster({"status": dict(status)}))
+        if self._metrics is not None:
+            self._metrics.written(scope.owner, status, scope.now)
+        before, after = RayCluster(dict(scope.owner)), RayCluster({"status": dict(status)})
+        return step_of(before) is not step_of(after)
 
 
 def random_token() -> str:

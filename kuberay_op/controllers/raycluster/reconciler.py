@@ -16,6 +16,7 @@ from kuberay_op.controllers.act import Actor
 from kuberay_op.controllers.pipeline import Observed, Pipeline
 from kuberay_op.controllers.plugins import Kinds
 from kuberay_op.controllers.raycluster.desired import RayClusterKind
+from kuberay_op.controllers.raycluster.metrics import ClusterMetrics
 from kuberay_op.controllers.resources import RAY_CLUSTERS, ROUTES
 from kuberay_op.frozen import FrozenDict, freeze
 from kuberay_op.hooks.typed import Hooks
@@ -31,6 +32,7 @@ from kuberay_op.kube.resource import (
     Key,
     Resource,
 )
+from kuberay_op.metrics import Metrics
 from kuberay_op.runtime.expectations import View
 from kuberay_op.runtime.manager import Manager
 from kuberay_op.runtime.result import Result
@@ -66,6 +68,7 @@ class RayClusterReconciler:
         events: Events,
         kinds: Kinds,
         rng: Random,
+        metrics: Metrics,
         routes: bool = False,
     ) -> None:
         self._client = manager.client
@@ -77,6 +80,10 @@ class RayClusterReconciler:
         }
         self._stores = stores
         self._wiring = manager.controller(NAME, RAY_CLUSTERS, self.reconcile, when=edited).owns(*stores)
+        # Read at each scrape, in another thread: the list is taken in one step.
+        self._metrics = (
+            ClusterMetrics(metrics.registry, self._clusters.list) if config.enable_metrics else None
+        )
         recorder = events.recorder(f"{NAME}-controller")
         actor = Actor(
             manager.client,
@@ -87,7 +94,7 @@ class RayClusterReconciler:
             recorder=recorder,
         )
         self._pipeline = Pipeline(
-            RayClusterKind(config, routes=routes, rng=rng),
+            RayClusterKind(config, routes=routes, rng=rng, metrics=self._metrics),
             hooks=hooks,
             actor=actor,
             recorder=recorder,
@@ -106,10 +113,15 @@ class RayClusterReconciler:
             return Result.after(expectations.limit).saying(waiting="the cache to show what was written")
         observed = await self._observe(key, view)
         if observed is None:
-            self._pipeline.forget(key)
+            self._forget(key)
             return Result.forget()
         expectations.forget(key)
         return await self._pipeline.run(key, observed)
+
+    def _forget(self, key: Key) -> None:
+        self._pipeline.forget(key)
+        if self._metrics is not None:
+            self._metrics.forget(key)
 
     async def _observe(self, key: Key, view: View) -> Observed | None:
         """The cluster and its children: from the caches, or from the server if the caches are overdue."""
