@@ -25,14 +25,17 @@ _FOLDERS = click.option(
 
 @click.group()
 def plugin() -> None:
-    """List, check, document, test and begin plugins."""
+    """List, check, document, test, try and begin plugins."""
 
 
 @plugin.command("list")
 @_FOLDERS
 @click.option("--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
 def list_(folders: tuple[Path, ...], output: str) -> None:
-    """List the installed plugins and whether each is on by default."""
+    """List the installed plugins and whether each is on by default.
+
+    Exit codes of all these commands: 0 all is well, 1 something is wrong and was named, 2 wrong use.
+    """
     from kuberay_op.loader.choose import DEFAULT_PLUGINS
     from kuberay_op.loader.discover import discover
 
@@ -129,6 +132,44 @@ def test(names: tuple[str, ...], folders: tuple[Path, ...], output: str) -> None
                 click.echo(f"  {difference}")
         click.echo(f"{len(ran) - len(failed)} passed, {len(failed)} failed")
     sys.exit(1 if failed or not ran else 0)
+
+
+@plugin.command("try")
+@click.argument("name", metavar="NAME|FILE")
+@click.option(
+    "-f",
+    "file",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="File with a RayCluster.",
+)
+@click.option("--set", "settings", multiple=True, metavar="OPTION=VALUE", help="An option; several times.")
+@_FOLDERS
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def try_(name: str, file: Path, settings: tuple[str, ...], folders: tuple[Path, ...], output: str) -> None:
+    """Show what a plugin would do to your object, as a diff. Nothing is written anywhere.
+
+    Hooks that ask the outside world (before_..., after_...) are not called. Exit code 1 when the plugin
+    refuses the object.
+    """
+    from dataclasses import asdict
+
+    from kuberay_op.commands.plugin_try import read_owner, read_settings, try_plugin
+
+    pairs = dict(setting.partition("=")[::2] for setting in settings)
+    manifest = _manifest(name, folders)
+    tried = list(try_plugin(manifest, read_settings(manifest, pairs), read_owner(file)))
+    if output == "json":
+        show([asdict(each) for each in tried], output)
+    else:
+        for each in tried:
+            steps = f" ({'; '.join(each.steps)})" if each.steps else ""
+            click.echo(f"{each.what}: {each.title}{steps}")
+            if each.diff:
+                click.echo(each.diff)
+        if not tried:
+            click.echo("nothing would change")
+    sys.exit(1 if any(each.what == "refused" for each in tried) else 0)
 
 
 @plugin.command()

@@ -32,6 +32,8 @@ packages = ["src/$package"]
 
 [tool.pytest.ini_options]
 asyncio_mode = "auto"
+asyncio_default_fixture_loop_scope = "function"
+pythonpath = ["src"]
 """
 
 _README: Final = """\
@@ -147,7 +149,7 @@ async def test_forbidden_clusters_are_refused():
 
 def make_package(name: str, folder: Path, *, python: bool) -> list[Path]:
     """Write the package into ``folder``; refuses a bad name and a folder that is not empty."""
-    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name):
+    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
         raise Misconfigured(
             f"plugin name {name!r} must be lower-case letters, digits and '-', such as cost-labels"
         )
