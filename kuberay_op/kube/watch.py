@@ -34,12 +34,11 @@ INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 
 #: Where managedFields begin and end in a line. They are half of an object and nobody here reads them, so they
-#: are cut out before decoding. Quotation marks inside strings are escaped, so that these patterns match
-#: structure only; inside managedFields there is no list, so that the first end found is theirs. If it is not
-#: followed by what API servers write there, nothing is cut: a later end would take other fields along.
+#: are cut out before decoding. They contain no list, so they end at the first ``}]``, unless that is part of
+#: a text. It is not if a key follows: inside a text the key's quotation mark would be escaped, and the one
+#: that closes a text is followed by punctuation. In any other case nothing is cut.
 _MANAGED_FIELDS: Final = re.compile(rb',"managedFields":\[\{"(?:manager|apiVersion)":"')
-_THEIR_END: Final = re.compile(rb'\}\](?=,"|\},"|\}\})')
-_AFTER_THEM: Final = (b',"name":', b'},"')
+_THEIR_END: Final = re.compile(rb'\}\](?=(?P<sure>\}?,"[^:,}\]"])|\}?,"|\}\})')
 
 
 class WatchEvent(NamedTuple):
@@ -95,7 +94,7 @@ def without_managed_fields(line: bytes) -> bytes:
     """The line without the managedFields of its object, if they are where API servers write them."""
     start = _MANAGED_FIELDS.search(line)
     end = _THEIR_END.search(line, start.end()) if start else None
-    if start and end and line.startswith(_AFTER_THEM, end.end()):
+    if start and end and end["sure"]:
         return line[: start.start()] + line[end.end() :]
     return line
 

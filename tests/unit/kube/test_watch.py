@@ -83,7 +83,10 @@ def test_error_events_raise(code: int, kind: type[errors.ApiError]) -> None:
         decode(line("ERROR", failure(code, "Expired")))
 
 
-FIELDS = {"f:spec": {'k:{"name":"a}]},"}': {".": {}, "f:name": {}}}, "f:metadata": {"f:name": {}}}
+FIELDS = {
+    "f:spec": {'k:{"name":"a}]},"}': {".": {}, "f:name": {}}},
+    "f:metadata": {"f:name": {}},
+}
 MANAGED = [
     {"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsV1": FIELDS},
     {"manager": '}],"name":"x"', "operation": "Apply", "apiVersion": "v1", "fieldsV1": FIELDS},
@@ -103,12 +106,21 @@ def custom(**more: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Thing", "metadata": metadata, **more}
 
 
+def other_order(**more: Any) -> dict[str, Any]:
+    """As some other server may write it."""
+    obj = built_in(**more)
+    obj["metadata"]["resourceVersion"] = "5"
+    return obj
+
+
 @pytest.mark.parametrize(
     "obj",
     [
         built_in(spec={"a": 1}, status={"b": [{"c": "}]},"}]}),
         built_in(data={"a": "}],"}),
         built_in(Spec={}),
+        built_in(**{"$odd": [{"a": [{}]}], "x": {"b": [{}], "name": "c"}}),
+        other_order(spec={"containers": [{"env": [{"name": "a"}], "name": "c"}]}, status={}),
         custom(spec={"a": 1}),
         custom(),
         custom(spec={"template": built_in()}),
@@ -121,6 +133,31 @@ def test_managed_fields_are_cut_out_and_nothing_else(obj: dict[str, Any]) -> Non
     assert orjson.loads(short) == {**event, "object": wanted}
 
 
+NASTY = st.text('}]{[,":\\a', max_size=6)
+NASTY_JSON = st.recursive(
+    NASTY | st.none(),
+    lambda below: st.lists(below, max_size=2) | st.dictionaries(NASTY, below, max_size=2),
+    max_leaves=4,
+)
+NASTY_FIELDS: st.SearchStrategy[Any] = st.recursive(
+    st.just({}), lambda below: st.dictionaries(NASTY, below, max_size=2), max_leaves=4
+)
+
+
+@given(st.data())
+def test_nothing_but_managed_fields_is_ever_cut(data: st.DataObject) -> None:
+    entries = data.draw(
+        st.lists(st.fixed_dictionaries({"manager": NASTY, "fieldsV1": NASTY_FIELDS}), max_size=2)
+    )
+    fields = [("managedFields", entries), ("name", "a"), ("z", data.draw(NASTY_JSON)), ("uid", "u")]
+    metadata = dict(data.draw(st.permutations(fields)))
+    obj = {"metadata": metadata, **data.draw(st.dictionaries(NASTY, NASTY_JSON, max_size=3))}
+    whole = {"type": "ADDED", "object": obj}
+    rest = {name: value for name, value in metadata.items() if name != "managedFields"}
+    short = orjson.loads(without_managed_fields(orjson.dumps(whole)))
+    assert short in (whole, {"type": "ADDED", "object": {**obj, "metadata": rest}})
+
+
 @pytest.mark.parametrize(
     "obj",
     [
@@ -131,8 +168,14 @@ def test_managed_fields_are_cut_out_and_nothing_else(obj: dict[str, Any]) -> Non
         },
         {"kind": "Pod", "metadata": {"name": "a", "managedFields": []}, "spec": {}},
         {"kind": "Pod", "metadata": {"name": "a", "managedFields": MANAGED}},
-        # The order of some other server: what follows must not be taken along.
-        {"metadata": {"managedFields": MANAGED, "uid": "u"}, "spec": {"c": [{"e": [{"f": 1}], "name": "c"}]}},
+        # Others' managedFields, and nothing to tell their end from a text.
+        {
+            "metadata": {"name": "a"},
+            "spec": {"t": {"m": {"a": 1, "managedFields": MANAGED}}},
+            "x": [{}],
+            "y": 1,
+        },
+        {"metadata": {"managedFields": [{"manager": "}],"}], "name": "a"}, "spec": {"x": [{}], "y": 1}},
         {"kind": "Status", "status": "Failure"},
     ],
 )
