@@ -10,19 +10,19 @@ from random import Random
 from typing import Any, Final
 
 from kuberay_op.api import replicas
-from kuberay_op.api.predicates import autoscaling_enabled, externally_managed
+from kuberay_op.api.predicates import autoscaling_enabled, externally_managed, gcs_ft_embedded
 from kuberay_op.api.raycluster import RayCluster
 from kuberay_op.api.resources import pod_resources
 from kuberay_op.api.validation import Failure
 from kuberay_op.api.volumes import AUTH_SECRET_KEY
 from kuberay_op.build.auth import auth_secret, needs_secret
-from kuberay_op.build.gcs_ft import storage_claim
 from kuberay_op.build.ingress import head_ingress
 from kuberay_op.build.route import head_route
 from kuberay_op.build.service import head_service, headless_service, serve_service
 from kuberay_op.config import Config
 from kuberay_op.controllers.notes import Note
 from kuberay_op.controllers.pipeline import Report, causes_of
+from kuberay_op.controllers.raycluster.claim import claim_notes, wanted_claim
 from kuberay_op.controllers.raycluster.events import notes, restart_policy_notes
 from kuberay_op.controllers.raycluster.failures import failures_of
 from kuberay_op.controllers.raycluster.metrics import ClusterMetrics
@@ -111,17 +111,19 @@ class RayClusterKind:
             yield Desired(hosts, "the hosts of a replica must find each other", once=True)
         if serve := serve_service(cluster):
             yield Desired(serve, "an annotation asks for a Service to Serve", once=True)
-        if claim := storage_claim(cluster):
-            yield Desired(claim, "the control store needs a volume", once=True)
+        yield from wanted_claim(cluster, scope.children.get("PersistentVolumeClaim", ()))
 
     def _with_token(self, secret: Manifest) -> Manifest:
         return {**secret, "stringData": {AUTH_SECRET_KEY: self._new_token()}}
 
     def notes(self, scope: Scope, outcomes: Sequence[Outcome]) -> Iterator[Note]:
-        """What happened to Pods and other objects, and what a v1 autoscaler cannot cope with."""
+        """What happened to Pods and other objects; once per edit, what in the spec will not do."""
         yield from notes(scope.owner, outcomes)
-        if scope.owner.get("status", {}).get("observedGeneration") != scope.owner["metadata"]["generation"]:
-            yield from restart_policy_notes(scope.owner, scope.gate)  # once per edit
+        cluster = RayCluster(dict(scope.owner))
+        if just_edited(cluster):
+            yield from restart_policy_notes(scope.owner, scope.gate)
+            if gcs_ft_embedded(cluster.spec):
+                yield from claim_notes(cluster, scope.children.get("PersistentVolumeClaim", ()))
 
     def status(self, scope: Scope, standing: Sequence[Manifest], report: Report) -> dict[str, Any]:
         """All fields of the status."""
@@ -148,6 +150,11 @@ class RayClusterKind:
             self._metrics.written(scope.owner, status, scope.now)
         before, after = RayCluster(dict(scope.owner)), RayCluster({"status": dict(status)})
         return step_of(before) is not step_of(after)
+
+
+def just_edited(cluster: RayCluster) -> bool:
+    """Whether this is the first pass over what the spec says now."""
+    return cluster.status.observed_generation != cluster.metadata.generation
 
 
 def random_token() -> str:
