@@ -13,9 +13,7 @@ from typing import Any, Final
 import yaml
 
 from kuberay_op.api.raycluster import RayCluster
-from kuberay_op.api.replicas import desired_pods, desired_replicas, hosts
-from kuberay_op.build.pod import worker_pod
-from kuberay_op.config import Config, resolve
+from kuberay_op.api.replicas import desired_pods
 from kuberay_op.testing.controlplane import ControlPlane, namespace_name
 from tests.conformance.differences import Json, key_of, stable
 from tests.conformance.reference import our_command, running
@@ -184,25 +182,6 @@ class Side:
                     found[owner][key_of(kind | obj)] = self._stable(kind | obj, clusters[owner])
         return found
 
-    def built_workers(self, manifests: Sequence[Manifest], config: Config) -> Children:
-        """The worker Pods as our builder gives them and the server completes them."""
-        clusters = self.clusters()
-        found: Children = {}
-        for each in manifests:
-            cluster = RayCluster(clusters[each.name])
-            pods = found[each.name] = {}
-            for group in cluster.spec.worker_group_specs:
-                for index in range(desired_replicas(group)):
-                    for host in range(hosts(group)):
-                        replica = f"{group.group_name}-abcde"
-                        pod = worker_pod(
-                            cluster, group, config, replica_index=index, replica_name=replica, host_index=host
-                        )
-                        path = f"{CHILDREN[0].format(self.namespace)}?dryRun=All"
-                        made = self.plane.api("POST", path, pod)
-                        pods[key_of(made)] = self._stable(made, cluster.raw)
-        return found
-
     def _stable(self, obj: Json, cluster: Json) -> Json:
         return stable(obj, namespace=self.namespace, uid=cluster["metadata"]["uid"])
 
@@ -222,7 +201,6 @@ class Stage:
 
     theirs: Side
     ours: Side
-    config: Config
 
 
 @contextmanager
@@ -238,7 +216,6 @@ def stage(
     base = namespace_name("differential")
     theirs, ours = Side(plane, f"{base}-a"), Side(plane, f"{base}-b")
     folder.mkdir()
-    config = Config()
     with ExitStack() as stack:
         for side, command in ((theirs, [str(reference)]), (ours, our_command())):
             plane.create_namespace(side.namespace)
@@ -246,16 +223,14 @@ def stage(
             file = folder / f"{side.namespace}.yaml"
             settings = {**configuration, "watchNamespace": side.namespace}
             file.write_text(yaml.safe_dump(settings))
-            flags = [f"--config={file}"]
-            config = resolve(flags, environment, _read_text).config
             stack.enter_context(
                 running(
-                    [*command, *flags],
+                    [*command, f"--config={file}"],
                     {**environment, "KUBECONFIG": str(plane.kubeconfig)},
                     folder / f"{side.namespace}.log",
                 )
             )
-        yield Stage(theirs, ours, config)
+        yield Stage(theirs, ours)
 
 
 def wait_for(side: Side, wanted: Mapping[str, int], log: Path) -> None:
@@ -273,10 +248,6 @@ def wait_for(side: Side, wanted: Mapping[str, int], log: Path) -> None:
                 f"after {PATIENCE:.0f} s these clusters have too few Pods: {missing}; the log says:\n{last}"
             )
         time.sleep(0.5)
-
-
-def _read_text(path: str) -> str:
-    return Path(path).read_text(encoding="utf-8")
 
 
 def _accounts(spec: Json) -> set[str]:

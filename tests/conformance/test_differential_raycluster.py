@@ -98,14 +98,13 @@ def _differences(both: Stage, logs: Path, manifests: list[Manifest]) -> list[Dif
                 both.ours.make_account(each.name[-50:])
     for side in sides:
         side.create(manifests)
-    for side, count in ((both.theirs, lambda each: each.pods), (both.ours, lambda _: 1)):
-        wait_for(side, {each.name: count(each) for each in manifests}, logs / f"{side.namespace}.log")
+    for side in sides:
+        wait_for(side, {each.name: each.pods for each in manifests}, logs / f"{side.namespace}.log")
     theirs, ours = both.theirs.children(), both.ours.children()
-    workers = both.ours.built_workers(manifests, both.config)
     return [
         difference
         for each in manifests
-        for difference in compare(each.source, theirs[each.name], {**workers[each.name], **ours[each.name]})
+        for difference in compare(each.source, theirs[each.name], ours[each.name])
     ]
 
 
