@@ -201,7 +201,7 @@ class Pipeline:
         if await self._actor.add_finalizers(key, scope.owner, sorted(claimed)):
             return Result.after(0.0).saying(finalizers="added")  # no child may exist before they do
 
-        gang = self._kind.gang(scope.owner)
+        gang = self._kind.gang(scope.owner) if self._hooks.scheduler else Gang(scope.name, ())
         wanted, lacking = await self._hooks.dispatcher.build(lambda: self._wanted(scope, gang))
         plan = [*diff(wanted.objects, observed.children), *wanted.actions]
         held = await self._held_back(scope, gang, plan)

@@ -13,8 +13,9 @@ must show before the next decision::
 
 An event that never comes delays the controller by the time limit and then costs one read from the server;
 it never freezes it and never makes it decide on old data. No event is needed: the cache itself is asked, so
-a list after a broken watch counts as well. Events only make it quicker: a controller's wiring wakes the owner
-at news of an object it waits for.
+a list after a broken watch counts as well. Events only make it quicker: once an owner was found behind, a
+controller's wiring wakes it at news of an object it waits for. An owner whose writes show before anybody asks
+is not woken by them.
 """
 
 from __future__ import annotations
@@ -90,6 +91,7 @@ class Expectations:
         self._clock = clock
         self._unmet: dict[Key, dict[str, Expectation]] = {}
         self._waiting: dict[str, Key] = {}  # by the UID they wait for
+        self._behind: set[Key] = set()  # owners whose pass was put off
 
     def created(self, owner: Key, cache: Cache, obj: Mapping[str, Any]) -> None:
         """``obj``, as the server returned it, was created for ``owner``."""
@@ -113,9 +115,13 @@ class Expectations:
             self._waiting.pop(uid, None)
         if not unmet:
             del self._unmet[owner]
+            self._behind.discard(owner)
             return View.CURRENT
         now = self._clock.monotonic()
-        return View.OVERDUE if any(e.deadline <= now for e in unmet.values()) else View.BEHIND
+        if any(expectation.deadline <= now for expectation in unmet.values()):
+            return View.OVERDUE
+        self._behind.add(owner)
+        return View.BEHIND
 
     def satisfied(self, owner: Key) -> bool:
         """Whether the cache may be used for ``owner`` now."""
@@ -126,11 +132,13 @@ class Expectations:
         return list(self._unmet.get(owner, {}).values())
 
     def waiting_for(self, obj: Mapping[str, Any]) -> Key | None:
-        """The owner that waits for news of this very object."""
-        return self._waiting.get(obj["metadata"]["uid"])
+        """The owner whose pass was put off until there is news of this very object."""
+        owner = self._waiting.get(obj["metadata"]["uid"])
+        return owner if owner in self._behind else None
 
     def forget(self, owner: Key) -> None:
         """Expect nothing any more: the owner is gone, or was read from the server."""
+        self._behind.discard(owner)
         for uid in self._unmet.pop(owner, {}):
             self._waiting.pop(uid, None)
 
@@ -138,6 +146,7 @@ class Expectations:
         """Expect nothing of anybody: somebody else was leader meanwhile."""
         self._unmet.clear()
         self._waiting.clear()
+        self._behind.clear()
 
     def __len__(self) -> int:
         """Owners whose view is behind or overdue, as far as was last checked."""

@@ -15,7 +15,8 @@ from kuberay_op.config import Config
 from kuberay_op.controllers.act import Actor
 from kuberay_op.controllers.pipeline import Observed, Pipeline
 from kuberay_op.controllers.plugins import Kinds
-from kuberay_op.controllers.raycluster.desired import RayClusterKind
+from kuberay_op.controllers.raycluster.desired import RayClusterKind, just_edited
+from kuberay_op.controllers.raycluster.filters import pod_news
 from kuberay_op.controllers.raycluster.metrics import ClusterMetrics
 from kuberay_op.controllers.resources import RAY_CLUSTERS, ROUTES
 from kuberay_op.frozen import FrozenDict, freeze
@@ -79,7 +80,9 @@ class RayClusterReconciler:
             for resource, selector in self._selectors.items()
         }
         self._stores = stores
-        self._wiring = manager.controller(NAME, RAY_CLUSTERS, self.reconcile, when=edited).owns(*stores)
+        others = [resource for resource in stores if resource != PODS]
+        self._wiring = manager.controller(NAME, RAY_CLUSTERS, self.reconcile, when=edited)
+        self._wiring.owns(PODS, when=pod_news).owns(*others)
         # Read at each scrape, in another thread: the list is taken in one step.
         self._metrics = (
             ClusterMetrics(metrics.registry, self._clusters.list) if config.enable_metrics else None
@@ -151,16 +154,20 @@ class RayClusterReconciler:
             kind = {"apiVersion": resource.api_version, "kind": resource.kind}
             children += [FrozenDict({**kind, **obj}) for obj in found]
         if needs_secret(cluster):
-            children += await self._secret(key, secret_name(cluster))
+            # That it is there is all that is kept: the token stands in its data, and may in annotations.
+            for secret in await self._by_name(key, SECRETS, secret_name(cluster)):
+                kind = {"apiVersion": secret["apiVersion"], "kind": secret["kind"]}
+                children.append(freeze({**kind, "metadata": {"name": secret["metadata"]["name"]}}))
+        if cluster.spec.gcs_fault_tolerance_options.storage.claim_name and just_edited(cluster):
+            children += await self._by_name(key, PERSISTENT_VOLUME_CLAIMS, claim_name(cluster))
         return Observed(owner, children)
 
-    async def _secret(self, key: Key, name: str) -> list[Mapping[str, Any]]:
-        """The Secret with the token, without the token."""
+    async def _by_name(self, key: Key, resource: Resource, name: str) -> list[Mapping[str, Any]]:
+        """An object that is in no cache, if it is there."""
         try:
-            found = await self._client.get(SECRETS, name, key.namespace, owner=key)
+            return [freeze(await self._client.get(resource, name, key.namespace, owner=key))]
         except NotFound:
             return []
-        return [freeze({"apiVersion": "v1", "kind": "Secret", "metadata": found["metadata"]})]
 
 
 def selectors(config: Config, kinds: Kinds, *, routes: bool) -> dict[Resource, str | None]:

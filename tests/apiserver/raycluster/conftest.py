@@ -128,7 +128,8 @@ class Story:
         found = await self.cluster(name)
         status = found.get("status", {})
         return (
-            len(await self.pods(labels.WORKER)) == workers
+            len(await self.pods(labels.HEAD)) == 1
+            and len(await self.pods(labels.WORKER)) == workers
             and status.get("state") == "ready"
             and status.get("observedGeneration") == found["metadata"]["generation"]
             and status.get("readyWorkerReplicas", 0) == workers

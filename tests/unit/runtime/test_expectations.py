@@ -106,6 +106,8 @@ def test_owners_do_not_wait_for_each_other(expectations: Expectations) -> None:
     expectations.created(OWNER, cache, pod())
     assert expectations.satisfied(Key("ns", "other"))
     assert expectations.owners() == [OWNER]
+    assert expectations.waiting_for(pod()) is None, "nobody's pass was put off"
+    assert expectations.check(OWNER) is View.BEHIND
     assert expectations.waiting_for(pod()) == OWNER
     assert expectations.waiting_for(pod(uid="another")) is None
     expectations.clear()

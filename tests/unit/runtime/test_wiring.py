@@ -142,9 +142,12 @@ async def test_asleep_nothing_is_queued_and_waking_looks_at_everything_once(mana
 async def test_news_of_an_awaited_object_wakes_its_owner_whatever_the_predicate_says(manager: Plug) -> None:
     wiring = manager.controller("things", THINGS, never, when=edited)
     wiring.wake_up([])
-    written = obj("a", resourceVersion="2")
-    wiring.expectations.changed(Key("ns", "a"), cast(Any, {}), written)
-    manager.change(THINGS, obj("a", resourceVersion="1"), written)
+    key, old, written = Key("ns", "a"), obj("a", resourceVersion="1"), obj("a", resourceVersion="2")
+    wiring.expectations.changed(key, cast(Any, {key: old}), written)
+    manager.change(THINGS, old, written)
+    assert woken(wiring) == {}, "nobody has asked yet"
+    assert not wiring.expectations.satisfied(key)
+    manager.change(THINGS, old, written)
     assert woken(wiring) == {"a": "CHANGE"}
 
 
