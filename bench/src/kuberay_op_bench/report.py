@@ -28,7 +28,7 @@ def machine() -> dict[str, Any]:
         "memory_gb": round(psutil.virtual_memory().total / 2**30),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
-        "load": round(os.getloadavg()[0], 1),
+        "load": round(os.getloadavg()[0], 1),  # above the number of cores, wall times are too long
     }
 
 
@@ -117,7 +117,8 @@ class Report:
         about = "; ".join(f"{name} {value}" for name, value in self.settings.items())
         lines = [
             f"Measured {self.measured} on {self.machine['cpu']}, {self.machine['cores']} cores, "
-            f"Python {self.machine['python']}." + (f" Settings: {about}." if about else ""),
+            f"Python {self.machine['python']}, load {self.machine['load']}."
+            + (f" Settings: {about}." if about else ""),
             "",
             "| what | measured | target | |",
             "|---|---|---|---|",

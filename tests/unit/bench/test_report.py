@@ -16,7 +16,7 @@ REPORT = Report(
         Measure("import", 0.0421, "s"),
     ),
     settings={"pods": 10000},
-    machine={"cpu": "a CPU", "cores": 2, "python": "3.11.7"},
+    machine={"cpu": "a CPU", "cores": 2, "python": "3.11.7", "load": 0.5},
     measured="2026-01-02 03:04 UTC",
 )
 
@@ -34,7 +34,7 @@ def test_targets_are_held_against_values() -> None:
 
 def test_the_markdown_table_says_what_was_measured_where() -> None:
     assert REPORT.markdown().splitlines() == [
-        "Measured 2026-01-02 03:04 UTC on a CPU, 2 cores, Python 3.11.7. Settings: pods 10000.",
+        "Measured 2026-01-02 03:04 UTC on a CPU, 2 cores, Python 3.11.7, load 0.5. Settings: pods 10000.",
         "",
         "| what | measured | target | |",
         "|---|---|---|---|",
