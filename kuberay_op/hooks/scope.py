@@ -28,7 +28,8 @@ class Scope:
     now: datetime
     #: Whether a feature gate is on.
     gate: Callable[[str], bool]
-    #: Existing child objects by kind, e.g. ``scope.children["Pod"]``.
+    #: Existing child objects by kind, e.g. ``scope.children["Pod"]``. Of a Pod's spec only ``nodeName``,
+    #: ``restartPolicy`` and the names of its containers are there.
     children: Mapping[str, Sequence[Manifest]] = field(default_factory=lambda: _NOTHING)
     #: What the awaited hooks of this pass answered so far.
     rulings: tuple[Ruling, ...] = ()

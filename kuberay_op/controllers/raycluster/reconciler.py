@@ -33,6 +33,7 @@ from kuberay_op.kube.resource import (
     Key,
     Resource,
 )
+from kuberay_op.kube.trim import EVERYTHING, Trim
 from kuberay_op.metrics import Metrics
 from kuberay_op.runtime.expectations import View
 from kuberay_op.runtime.manager import Manager
@@ -49,6 +50,12 @@ SELECTORS: Final[Mapping[Resource, str | None]] = {
     INGRESSES: labels.CLUSTER,
     ROUTES: labels.CLUSTER,
     PERSISTENT_VOLUME_CLAIMS: labels.CLUSTER,
+}
+
+#: What is kept of an object, where that is not all. Of a Pod's spec little is ever asked for, and with tens
+#: of thousands of Pods it would be most of our memory.
+TRIMS: Final[Mapping[Resource, Trim]] = {
+    PODS: Trim.only("spec.containers.name", "spec.nodeName", "spec.restartPolicy", "status"),
 }
 
 
@@ -76,7 +83,7 @@ class RayClusterReconciler:
         self._clusters = manager.cache(RAY_CLUSTERS)
         self._selectors = selectors(config, kinds, routes=routes)
         stores = {
-            resource: manager.cache(resource, label_selector=selector)
+            resource: manager.cache(resource, label_selector=selector, trim=TRIMS.get(resource, EVERYTHING))
             for resource, selector in self._selectors.items()
         }
         self._stores = stores
