@@ -38,6 +38,9 @@ _KINDS_OF_REFUSAL: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(r"service ?account.* not found", re.IGNORECASE), NO_ACCOUNT),
 )
 
+#: What our client puts before the words of the server: which call, and the status.
+_CALL: Final = re.compile(r"[a-z]+ \S+ \S+: \d{3} \w+: ")
+
 _SUFFIX: Final = f"[{SUFFIX_ALPHABET}]{{{SUFFIX_LENGTH}}}"
 
 
@@ -71,7 +74,8 @@ def failures_of(outcomes: Iterable[Outcome]) -> list[Failure]:
     found: dict[tuple[str, str], Failure] = {}
     for outcome in outcomes:
         if outcome.error is not None:
-            failure = Failure(outcome.action, without_random_name(str(outcome.error), outcome.action.obj))
+            cause = without_random_name(_CALL.sub("", str(outcome.error), count=1), outcome.action.obj)
+            failure = Failure(outcome.action, cause)
             found.setdefault((subject(outcome.action.obj), failure.cause), failure)
     return list(found.values())
 

@@ -247,14 +247,16 @@ def test_a_reason_that_the_server_would_refuse_becomes_unknown(reason: str) -> N
 
 
 def failed(action: Any) -> list[Any]:
-    return failures_of([Outcome(action, error=Forbidden("create pods: 403 Forbidden: exceeded quota: q"))])
+    return failures_of(
+        [Outcome(action, error=Forbidden("create pods ns/a-: 403 Forbidden: exceeded quota: q"))]
+    )
 
 
 def test_a_failure_is_marked_and_taken_back_when_all_went_well() -> None:
     owner = cluster()
     pod = {"kind": "Pod", "metadata": {"generateName": "a-", "labels": {"ray.io/node-type": "worker"}}}
     found = conditions(status(owner, failures=failed(Create(pod, "x", lane="l"))))
-    text = "FailedCreateWorkerPod\ncreate pods: 403 Forbidden: exceeded quota: q"
+    text = "FailedCreateWorkerPod\nexceeded quota: q"
     assert found["ReplicaFailure"] == ("True", "FailedCreateWorkerPod", text)
     assert found["Ready"][1] == "QuotaExceeded"
     had = cluster(make.condition("ReplicaFailure", reason="FailedCreateWorkerPod"))
