@@ -118,20 +118,26 @@ class Actor:
     async def publish(self, key: Key, owner: Manifest, status: Object) -> bool:
         """Write the status if it says something new; times alone are not news."""
         before = owner.get("status") or {}
-        patch = merge_patch(before, status)
-        if patch is None or not set(patch) - set(TIMES):
+        patch = merge_patch(before, {name: value for name, value in status.items() if name != "conditions"})
+        patch = patch or {}
+        # As a whole: a merge patch replaces lists, and one that is not said any more must go.
+        conditions = status.get("conditions")
+        if conditions is not None and list(conditions) != list(before.get("conditions") or ()):
+            patch["conditions"] = conditions
+        if not set(patch) - set(TIMES):
             return False
-        if "conditions" in status:
-            patch["conditions"] = status["conditions"]  # all of them: a merge patch replaces lists
-        written = await self._client.patch(
-            self._owner,
-            key.name,
-            key.namespace,
-            {"status": patch},
-            subresource="status",
-            reason="the status has changed",
-            owner=key,
-        )
+        try:
+            written = await self._client.patch(
+                self._owner,
+                key.name,
+                key.namespace,
+                {"status": patch},
+                subresource="status",
+                reason="the status has changed",
+                owner=key,
+            )
+        except NotFound:
+            return False  # gone meanwhile, and with it whoever would read this
         self._expect("changed", key, self._owner, written)
         return True
 

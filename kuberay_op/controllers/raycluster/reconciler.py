@@ -7,6 +7,7 @@ from random import Random
 from typing import Any, Final
 
 from kuberay_op.api import labels
+from kuberay_op.api.names import is_ours
 from kuberay_op.api.raycluster import RayCluster
 from kuberay_op.build.auth import needs_secret, secret_name
 from kuberay_op.build.gcs_ft import claim_name
@@ -157,6 +158,8 @@ class RayClusterReconciler:
                 # One that outlives its cluster has no owner.
                 left = store.get(Key(key.namespace, claim_name(cluster)))
                 found = [left] if left is not None else []
+            if resource == PODS:
+                found = [pod for pod in found if _is_pod_of(pod, cluster)]
             # Items of watches of one kind may come without it. Frozen, since plugins get to see them.
             kind = {"apiVersion": resource.api_version, "kind": resource.kind}
             children += [FrozenDict({**kind, **obj}) for obj in found]
@@ -193,3 +196,9 @@ def selectors(config: Config, kinds: Kinds, *, routes: bool) -> dict[Resource, s
 
 def _owned_by(obj: Mapping[str, Any], uid: str) -> bool:
     return any(owner["uid"] == uid for owner in obj["metadata"].get("ownerReferences") or ())
+
+
+def _is_pod_of(pod: Mapping[str, Any], cluster: RayCluster) -> bool:
+    """Whether a Pod is the cluster's: ours to control, and not taken out by changing its label."""
+    marks = pod["metadata"].get("labels") or {}
+    return marks.get(labels.CLUSTER) == cluster.name and is_ours(dict(pod), cluster.metadata.uid)
