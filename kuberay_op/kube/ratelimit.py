@@ -53,11 +53,6 @@ class TokenBucket:
         self._fill()
         return 0.0 if self.rate <= 0 else max(0.0, (1 - self._tokens) / self.rate)
 
-    def full(self) -> bool:
-        """Whether nothing was taken lately, so that the bucket could be forgotten."""
-        self._fill()
-        return self._tokens >= self.size
-
     def _fill(self) -> None:
         now = self._clock.monotonic()
         self._tokens = min(float(self.size), self._tokens + (now - self._filled) * self.rate)

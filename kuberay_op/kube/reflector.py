@@ -154,7 +154,7 @@ class Reflector:
                 stream.version = None
                 if stream.events:
                     continue
-                error = Unreachable("the API server does not know the version it has just given")
+                error = Unreachable("the API server no longer knows the version to start from")
             except watch.Silence:
                 log.info("nothing came for too long, connecting anew", **self._where(stream))
                 stream.in_pages = stream.version is None

@@ -315,6 +315,8 @@ async def test_no_secret_reaches_the_text_of_an_error() -> None:
 async def test_metrics_have_the_names_that_dashboards_know() -> None:
     metrics = Metrics(process=False)
     async with connected(FakeApi(BROKEN, OK), metrics=metrics) as client:
+        server = client.server.replace("127.0.0.1", "localhost")
+        client._session.connection = replace(client._session.connection, server=server)
         await client.get(PODS, "a", "ns")
         host = client._session.host
     value = metrics.registry.get_sample_value
@@ -324,4 +326,5 @@ async def test_metrics_have_the_names_that_dashboards_know() -> None:
     assert value("rest_client_request_retries_total", {**labels, "code": "500"}) == 1
     assert value("rest_client_request_duration_seconds_count", labels) == 2
     assert value("rest_client_rate_limiter_duration_seconds_count", labels) == 2
+    assert value("rest_client_dns_resolution_duration_seconds_count", {"host": "localhost"}) == 1
     assert value("rest_client_response_size_bytes_sum", labels) == len(orjson.dumps(pod("a")))

@@ -96,6 +96,31 @@ async def test_a_server_that_cannot_stream_lists_is_read_in_pages(code: int) -> 
     assert "sendInitialEvents" not in api.requests[3].query
 
 
+async def test_pages_that_take_too_long_are_read_in_one_piece() -> None:
+    page = {"metadata": {"resourceVersion": "10", "continue": "x"}, "items": [pod("old", 5)]}
+    whole = {"metadata": {"resourceVersion": "20"}, "items": [pod("new", 15)]}
+    api = FakeApi((200, page), (410, failure(410, "Expired")), (200, whole), QUIET)
+    async with reflecting(api, streaming=False) as (reflector, seen):
+        await reflector.synced.wait()
+    assert "limit" not in api.requests[2].query
+    assert sorted(seen.changes) == [
+        ("ADDED", "new", "->15"),
+        ("ADDED", "old", "->5"),
+        ("DELETED", "old", "5>-"),
+    ]
+
+
+async def test_a_list_that_is_refused_is_tried_again() -> None:
+    refused = (400, failure(400, "BadRequest"))
+    page = {"metadata": {"resourceVersion": "10"}, "items": []}
+    api = FakeApi(
+        refused, refused, (410, failure(410, "Expired")), (410, failure(410, "Expired")), (200, page), QUIET
+    )
+    async with reflecting(api) as (reflector, _):
+        await reflector.synced.wait()
+        assert reflector.errors == 2
+
+
 @pytest.mark.parametrize("then", [None, stay], ids=["ended", "silent"])
 async def test_a_server_that_does_not_end_its_list_is_read_in_pages(then: Any) -> None:
     """It knows the parameter as little as it minds it."""
