@@ -16,7 +16,7 @@ READ: Final = ("get", "list", "watch")
 #: What the operator needs whatever is enabled.
 CORE: Final[tuple[PolicyRule, ...]] = (
     # Patched to put finalizers on and take them off.
-    PolicyRule(("ray.io",), ("rayclusters",), ("list", "patch", "watch")),
+    PolicyRule(("ray.io",), ("rayclusters",), ("get", "list", "patch", "watch")),
     PolicyRule(("ray.io",), ("rayclusters/status",), ("patch",)),
     # Owner references with blockOwnerDeletion need this where that admission plugin is on.
     PolicyRule(("ray.io",), ("rayclusters/finalizers",), ("update",)),

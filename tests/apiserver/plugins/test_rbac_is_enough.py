@@ -40,6 +40,7 @@ RARE = {
     ("get", "services"): "the same",
     ("get", "ingresses"): "the same",
     ("get", "pods"): "the same",
+    ("get", "rayclusters"): "a cache is late, so the server is asked",
     ("patch", "pods"): "a Pod is brought up to date in place",
     ("patch", "services"): "somebody has changed it",
     ("patch", "ingresses"): "somebody has changed it",
