@@ -11,6 +11,7 @@ from kuberay_op.api import labels
 from kuberay_op.controllers.resources import RAY_CLUSTERS
 from kuberay_op.kube.resource import PODS, SERVICE_ACCOUNTS, SERVICES, Resource
 from kuberay_op.testing import make
+from kuberay_op.testing.operator import eventually
 
 pytestmark = pytest.mark.apiserver
 
@@ -302,13 +303,38 @@ async def test_somebody_elses_clusters_and_pods_are_left_alone(begin: Any, seed:
         assert "status" not in await story.cluster("theirs")
 
 
-async def test_at_rest_nothing_is_written(begin: Any) -> None:
-    async with begin() as story:
+async def test_at_rest_passes_cost_no_calls(begin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with begin(requeue=0.2) as story:
         await story.start()
         await story.create("a", make.workers(2))
         await story.step(lambda: asyncio.sleep(0), lambda: story.ready("a", 2))
         version = (await story.cluster("a"))["metadata"]["resourceVersion"]
         await story.stop()
         await story.start()
-        await asyncio.sleep(1)
+        calls: list[str] = []
+
+        def counted(name: str) -> Any:
+            call = getattr(story.operator.client, name)
+
+            def count(*args: Any, **options: Any) -> Any:
+                calls.append(f"{name} {args[0]}")
+                return call(*args, **options)
+
+            return count
+
+        for name in ("create", "delete", "get", "list", "patch", "request"):
+            monkeypatch.setattr(story.operator.client, name, counted(name))
+        before = passes(story)
+        await eventually(lambda: more_passes(story, before + 3))
+        assert calls == []
         assert (await story.cluster("a"))["metadata"]["resourceVersion"] == version
+
+
+def passes(story: Any) -> float:
+    found = story.operator.metrics.registry.collect()
+    samples = [sample for family in found for sample in family.samples]
+    return float(sum(s.value for s in samples if s.name == "controller_runtime_reconcile_total"))
+
+
+async def more_passes(story: Any, than: float) -> bool:
+    return passes(story) > than
