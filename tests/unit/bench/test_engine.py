@@ -20,7 +20,6 @@ def test_a_small_run_fills_every_row() -> None:
     assert values["longest queue"] <= 3  # sixty Pods are three clusters
     assert {measure.name for measure in report.measures if measure.target} == {
         "cache / curl",
-        "cache / curl with the same stream",
         "memory growth with the cache",
         "watch events taken in",
         "CPU of one core for that",
