@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
+from kuberay_op import hooks
 from kuberay_op.api.view import UNSET, View
+from kuberay_op.declarative import expr, template
 from kuberay_op.declarative.expr import FUNCTION_DOCS
 from kuberay_op.declarative.manifest import PluginManifest
 from kuberay_op.declarative.plugin import VARIABLES
+from kuberay_op.declarative.steps import MOST_ROUNDS
 from kuberay_op.hooks import specs
+from kuberay_op.hooks.answers import MOST_BYTES, MOST_ITEMS
+from kuberay_op.hooks.isolation import LIMIT, SHORT
 from kuberay_op.hooks.specs import FAMILIES, Family
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
@@ -39,6 +45,10 @@ def _hooks() -> Iterator[str]:
         "`kuberay_op.hooks`, mark a function of the same name with `@hookimpl`, and take only the arguments",
         "you need. Every hook also offers `options`: the plugin's own options, read-only.",
         "",
+        f"One call may take {LIMIT:g} second, and {SHORT:g} s while its plugin has been late a lot. An",
+        f"answer may hold {MOST_ITEMS} items; an object or patch {MOST_BYTES:,} bytes. A hook shown as",
+        "`def` must be a plain function; one shown as `async def` may be either.",
+        "",
         f"This is contract version `{specs.CONTRACT}`.",
         "",
         "| family | when a plugin raises, answers rubbish or is late |",
@@ -52,6 +62,14 @@ def _hooks() -> Iterator[str]:
         signature = str(inspect.signature(function)).replace("'", "")
         yield from ("", f"## {name}", "", "```python", f"{kind} {name}{signature}", "```", "")
         yield from (inspect.cleandoc(function.__doc__ or ""), "", f"Family: {family.value}.")
+    yield from ("", "## Types", "", "All of these are in `kuberay_op.hooks`.", "")
+    yield from ("| name | what it is |", "|---|---|")
+    for name in sorted(hooks.__all__):
+        found = getattr(hooks, name)
+        if inspect.isclass(found):
+            fields = ", ".join(f"`{field.name}`" for field in dataclasses.fields(found))
+            text = " ".join(inspect.cleandoc(found.__doc__ or "").split()).replace("``", "`")
+            yield f"| `{name}` | {text} Fields: {fields}. |"
 
 
 def manifest_page() -> str:
@@ -76,6 +94,11 @@ def _manifest() -> Iterator[str]:
         "`owner.metadata.labels[options.label]`), comparisons, `in`, `and`, `or`,",
         "`not`, `a if b else c`, lists, `+ - * // %`; a missing key is null.",
         "",
+        f"An expression has at most {expr.MOST_TEXT} characters and {expr.MOST_NODES} parts; a text that it",
+        f"makes {expr.MOST_CHARACTERS:,} characters, a list {expr.MOST_ITEMS:,} items; a loop",
+        f"{MOST_ROUNDS} rounds. One call of a plugin takes at most {template.MOST_STEPS:,} steps and makes",
+        f"{template.MOST_VALUES:,} values with {template.MOST_CHARACTERS:,} characters together.",
+        "",
         "| name | what it is |",
         "|---|---|",
     )
@@ -99,7 +122,9 @@ def _keys(title: str, view: type[View]) -> Iterator[str]:
     for field in view.fields().values():
         default = f" Default: `{field.default!r}`." if field.default not in (UNSET, "", False) else ""
         required = " Required." if field.required else ""
-        yield f"| `{field.json}` | {field.type_name} | {field.doc}{required}{default} |"
+        choices = getattr(field, "choices", ())
+        allowed = f" One of {', '.join(f'`{choice}`' for choice in choices)}." if len(choices) > 1 else ""
+        yield f"| `{field.json}` | {field.type_name} | {field.doc}{allowed}{required}{default} |"
         children = field.children()
         if children is not None:
             below.append((field.json, children))

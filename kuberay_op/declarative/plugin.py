@@ -188,14 +188,14 @@ class DeclarativePlugin:
         subject, budget = Subject(owner=scope.owner), Budget()
         made = list(step.results(subject, self._variables(subject, options, budget), budget))
         if not made:
-            return Done(reason="nothing to clean up")
+            return Done("nothing to clean up")
         waited = _seconds_since_deletion(scope)
         if waited >= deadline:
-            return Done(reason=f"gave up cleaning up after {waited:.0f} s")
+            return Done(f"gave up cleaning up after {waited:.0f} s")
         name = made[0].get("metadata", {}).get("name")
         for job in scope.children.get("Job", ()):
             if job.get("metadata", {}).get("name") == name and (ended := _ended(job)):
-                return Done(changed=True, reason=f"Job {name} ended: {ended}")
+                return Done(f"Job {name} ended: {ended}")
         return Wait(f"waiting for Job {name} to clean up", min(10.0, deadline - waited), tuple(made))
 
     # -- how -------------------------------------------------------------------------------------------------

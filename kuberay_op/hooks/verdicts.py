@@ -10,9 +10,8 @@ from kuberay_op.hooks.patches import Manifest
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Go on. ``changed`` says whether the plugin did something; a ``reason`` is told in an event."""
+    """Go on. Where a finalizer is released, the ``reason`` is told in an event."""
 
-    changed: bool = False
     reason: str = ""
 
 

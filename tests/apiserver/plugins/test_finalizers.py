@@ -54,7 +54,7 @@ async def test_they_are_there_before_the_first_child_and_go_one_by_one(start: An
             if "ray.io/a" not in scope.owner["metadata"].get("finalizers", ()):
                 without.append(scope.name)
 
-    async with start({"a": Suspicious("a"), "b": Claims("b", Done(reason="all clean"))}) as world:
+    async with start({"a": Suspicious("a"), "b": Claims("b", Done("all clean"))}) as world:
         await world.create("c")
         await world.has_head("c")
         assert await finalizers(world, "c") == {"ray.io/a", "ray.io/b"}
@@ -139,7 +139,7 @@ async def test_waiting_makes_objects_and_ends_with_them(start: Any) -> None:
     def clean(scope: Scope) -> Any:
         for found in scope.children.get("ConfigMap", ()):
             if found["data"]["done"] == "yes":
-                return Done(changed=True, reason="the ConfigMap says so")
+                return Done("the ConfigMap says so")
         wanted = {
             "apiVersion": "v1",
             "kind": "ConfigMap",

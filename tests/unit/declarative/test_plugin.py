@@ -214,8 +214,8 @@ def test_a_finalizer_makes_its_job_waits_for_it_and_gives_up_at_the_deadline(
     assert isinstance(finalize(10, job), Wait)
     for how in ("Complete", "Failed"):
         ended = {**job, "status": {"conditions": [{"type": how, "status": "True"}]}}
-        assert finalize(10, ended) == Done(changed=True, reason=f"Job c-ml-clean ended: {how}")
-    assert finalize(61, job) == Done(reason="gave up cleaning up after 61 s")
+        assert finalize(10, ended) == Done(f"Job c-ml-clean ended: {how}")
+    assert finalize(61, job) == Done("gave up cleaning up after 61 s")
     assert everything.kuberay_finalize(scope=scope(), finalizer="other", options=options) is None
 
 
@@ -229,6 +229,37 @@ def test_a_loop_is_limited(everything: DeclarativePlugin) -> None:
     options = checked_options(everything.manifest, {"token": "t", "quotas": [{}] * 1000})
     with pytest.raises(StepFailed, match="1000 rounds"):
         list(everything.kuberay_extra_objects(scope=scope(), options=options))
+
+
+def greedy(**sections: Any) -> DeclarativePlugin:
+    base = {"apiVersion": "kuberay-op/v1alpha1", "kind": "Plugin", "name": "greedy", "summary": "S."}
+    return DeclarativePlugin(PluginManifest(base | sections))
+
+
+def test_values_that_double_end_soon() -> None:
+    doubling = [{"name": "0", "set": {"x": ["a"] * 10}}]
+    doubling += [{"name": str(number), "set": {"x": "${[x, x]}"}} for number in range(1, 60)]
+    plugin = greedy(values=doubling, checks=[{"name": "c", "when": "x", "warn": "w"}])
+    with pytest.raises(StepFailed, match="one call may make 10000 values"):
+        list(plugin.kuberay_validate(obj={}, options={}))
+
+
+def test_texts_that_grow_end_soon() -> None:
+    template = {"kind": "A", "metadata": {"name": "${options.text}" * 60}}
+    plugin = greedy(objects=[{"name": "o", "template": template}])
+    with pytest.raises(StepFailed, match="1000000 characters together"):
+        list(plugin.kuberay_extra_objects(scope=scope(), options={"text": "x" * 19_000}))
+
+
+def test_many_steps_over_many_items_end_soon() -> None:
+    steps = [
+        {"name": str(number), "loop": "owner.items", "when": "1 + 1 + 1 + 1 + 1 == 6", "merge": {}}
+        for number in range(100)
+    ]
+    plugin = greedy(patches=steps)
+    asked = Scope(owner={"kind": "RayCluster", "items": list(range(100))}, now=NOW, gate=lambda _: True)
+    with pytest.raises(StepFailed, match="50000 steps of expressions"):
+        list(plugin.kuberay_patch_object(scope=asked, obj={"kind": "Service"}, options={}) or ())
 
 
 def test_the_page_shows_options_steps_rights_and_examples(everything: DeclarativePlugin) -> None:

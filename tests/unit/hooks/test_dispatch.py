@@ -406,13 +406,12 @@ def test_a_refusal_counts_before_a_wait_and_the_shortest_wait_counts() -> None:
     long, short = Ruling("a", Wait("x", 9)), Ruling("b", Wait("y", 3))
     refused = Ruling("c", Refuse("no"))
     assert decide([]) is None
-    assert decide([Ruling("a", Done(True))]) is None
+    assert decide([Ruling("a", Done())]) is None
     assert decide([long, short]) == short
     assert decide([long, refused, short]) == refused
 
 
-def test_every_hook_has_a_method_a_family_and_a_text() -> None:
+def test_every_hook_has_a_family_and_a_text() -> None:
     names = {name for name in vars(specs) if name.startswith("kuberay_")}
     assert names == set(specs.FAMILIES)
-    assert {name.removeprefix("kuberay_") for name in names} <= set(dir(Hooks)) | {"schedule_child"}
     assert all(getattr(specs, name).__doc__ for name in names)
