@@ -9,6 +9,7 @@ import pytest
 
 from kuberay_op.api import labels
 from kuberay_op.controllers.resources import RAY_CLUSTERS
+from kuberay_op.features import Gates
 from kuberay_op.kube.resource import PODS, SERVICE_ACCOUNTS, SERVICES, Resource
 from kuberay_op.testing import make
 from kuberay_op.testing.operator import eventually
@@ -91,6 +92,48 @@ async def test_a_suspension_once_begun_is_finished(begin: Any, seed: int) -> Non
         await story.step(lambda: story.edit("a", {"spec": {"suspend": False}}), suspending)
         await story.step(lambda: story.hold(worker), lambda: story.ready("a", 1))
         assert set(before).isdisjoint(await story.names()), "all Pods are new"
+
+
+async def test_kueue_admits_evicts_and_admits_again(begin: Any, seed: int) -> None:
+    """Kueue makes clusters wait by ``suspend``, and writes where they may run into the templates."""
+    async with begin(seed=seed) as story:
+
+        async def waits() -> bool:
+            status = (await story.cluster("a")).get("status", {})
+            return not await story.pods() and status.get("state") == "suspended"
+
+        def admission(flavor: str | None) -> dict[str, Any]:
+            spec = make.raycluster("a", make.workers(1))["spec"]
+            for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"]):
+                group["template"]["metadata"] = {"labels": {"flavor": flavor} if flavor else {}}
+            parts = {part: spec[part] for part in ("headGroupSpec", "workerGroupSpecs")}
+            return {"spec": {"suspend": flavor is None, **parts}}
+
+        async def runs(flavor: str) -> bool:
+            flavors = {pod["metadata"]["labels"].get("flavor") for pod in await story.pods()}
+            return flavors == {flavor} and await story.ready("a", 1)
+
+        await story.step(lambda: story.create("a", make.workers(1), make.suspended()), waits)
+        await story.step(lambda: story.edit("a", admission("spot")), lambda: runs("spot"))
+        await story.step(lambda: story.edit("a", admission(None)), waits)
+        await story.step(lambda: story.edit("a", admission("reserved")), lambda: runs("reserved"))
+
+
+async def test_suspending_without_conditions(begin: Any, seed: int) -> None:
+    gates = Gates.default().with_overrides("RayClusterStatusConditions=false")
+    async with begin(seed=seed, gates=gates) as story:
+
+        async def up() -> bool:
+            status = (await story.cluster("a")).get("status", {})
+            assert "conditions" not in status
+            return len(await story.pods()) == 2 and status.get("state") == "ready"
+
+        async def down() -> bool:
+            return not await story.pods() and (await story.cluster("a"))["status"]["state"] == "suspended"
+
+        await story.step(lambda: story.create("a", make.workers(1)), up)
+        await story.step(lambda: story.edit("a", {"spec": {"suspend": True}}), down)
+        await story.step(lambda: story.edit("a", {"spec": {"suspend": None}}), up)
 
 
 async def test_recreate_replaces_everything_when_the_spec_changes(begin: Any, seed: int) -> None:
