@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from kuberay_op.hooks.scope import PolicyRule
 
-READ: Final = ("get", "list", "watch")
-
 #: What the operator needs whatever is enabled.
 CORE: Final[tuple[PolicyRule, ...]] = (
     # Patched to put finalizers on and take them off.
