@@ -53,7 +53,7 @@ def pids(cluster: Cluster) -> dict[str, int]:
     return {name: process.pid for name, process in processes.find(cluster.layout.root).items()}
 
 
-def eventually(check: Callable[[], bool], seconds: float = 120.0) -> None:
+def eventually(check: Callable[[], bool], seconds: float = 200.0) -> None:
     deadline = time.monotonic() + seconds
     while not check():
         assert time.monotonic() < deadline, "it never came true"

@@ -96,7 +96,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
             made.run("down", "--name", name)
 
 
-def eventually(check: Callable[[], bool], seconds: float = 60.0) -> None:
+def eventually(check: Callable[[], bool], seconds: float = 200.0) -> None:
     deadline = time.monotonic() + seconds
     while not check():
         assert time.monotonic() < deadline, "it never came true"
@@ -138,7 +138,7 @@ def test_an_interrupted_up_is_removed_by_down(machine: Machine, moment: str) -> 
     with machine.start("up", "--node", "kwok:2") as up:
         eventually(lambda: root.exists() if not moment else moment in machine.components("default"))
         up.send_signal(signal.SIGINT)
-        _, err = up.communicate(timeout=60)
+        _, err = up.communicate(timeout=200)
     assert up.returncode == 130
     assert "interrupted" in err
     assert machine.run("down").returncode == 0
@@ -149,7 +149,7 @@ def test_an_interrupted_up_is_finished_by_the_next(machine: Machine) -> None:
     with machine.start("up") as up:
         eventually(lambda: "kube-apiserver" in machine.components("default"))
         up.send_signal(signal.SIGINT)
-        up.communicate(timeout=60)
+        up.communicate(timeout=200)
     assert machine.run("up").returncode == 0
     assert machine.run("status").returncode == 0
 

@@ -24,7 +24,7 @@ from kuberay_op_local.spec import Nodes, Spec, check_name
 
 DEFAULT_NAME: Final = "default"
 ADMIN: Final = "admin"
-READY_SECONDS: Final = 120.0
+READY_SECONDS: Final = 180.0
 #: etcd alone reserves 64 MB at a time for its log.
 SPACE_MEGABYTES: Final = 300
 
