@@ -92,6 +92,19 @@ class Report:
     problem: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """What was done of what was wanted."""
+
+    plan: Sequence[Action]
+    outcomes: Sequence[Outcome]
+    #: Refused lately and not tried this time, with the error of that time; and how long that lasts.
+    resting: Sequence[Outcome]
+    seconds: float
+    #: The batch scheduler's objection to new Pods.
+    held: Hold | None
+
+
 class Kind(Protocol):
     """What a kind of custom resource brings to the pipeline."""
 
@@ -203,38 +216,48 @@ class Pipeline:
 
         gang = self._kind.gang(scope.owner) if self._hooks.scheduler else Gang(scope.name, ())
         wanted, lacking = await self._hooks.dispatcher.build(lambda: self._wanted(scope, gang))
+        acted = await self._act(key, scope, observed, gang, wanted)
+        everything = (*acted.outcomes, *acted.resting)
+        stopped = self._blamed(everything) or acted.held
+        hold = stopped or lacking
+        if hold is not None and not hold.known(scope.owner):
+            self._recorder.warning(scope.owner, hold.reason, reasons.ACTION_RECONCILE, hold.message)
+        report = Report(everything, stopped, wanted.problem)
+        status = self._kind.status(scope, standing_after(observed.children, acted.outcomes), report)
+        written = await self._report(key, scope, status, hold)
+        again = written and self._kind.written(scope, status)
+        self._raise(acted, wanted)
+        return self._result(acted.plan, written=written, again=again)
+
+    async def _act(self, key: Key, scope: Scope, observed: Observed, gang: Gang, wanted: Wanted) -> Acted:
+        """Plan, and carry out what may be carried out now."""
         plan = [*diff(wanted.objects, observed.children), *wanted.actions]
         held = await self._held_back(scope, gang, plan)
         if held is not None:
             plan = [action for action in plan if not _makes_pod(action)]
         now = circumstances(observed)
         split = self._pauses.split(key, plan, now)
-        plan = split.plan
-        if plan:
-            await self._obey(key, scope, observed, await self._hooks.before_act(scope, tuple(plan)))
-        outcomes = await self._actor.act(key, plan)
+        if split.plan:
+            await self._obey(key, scope, observed, await self._hooks.before_act(scope, tuple(split.plan)))
+        outcomes = await self._actor.act(key, split.plan)
         self._pauses.learn(key, outcomes, now)
-        await self._hooks.after_act(scope, tuple(plan), tuple(outcomes))
+        if split.plan:
+            await self._hooks.after_act(scope, tuple(split.plan), tuple(outcomes))
         for note in self._kind.notes(scope, outcomes):
             self._recorder.event(scope.owner, note.type, note.reason, note.action, note.text)
-        stopped = self._blamed(outcomes) or held
-        hold = stopped or lacking
-        if hold is not None and (hold is not lacking or not hold.known(scope.owner)):
-            self._recorder.warning(scope.owner, hold.reason, reasons.ACTION_RECONCILE, hold.message)
-        report = Report((*outcomes, *split.resting), stopped, wanted.problem)
-        status = self._kind.status(scope, standing_after(observed.children, outcomes), report)
-        written = await self._report(key, scope, status, hold)
-        again = written and self._kind.written(scope, status)
-        for done in outcomes:
+        return Acted(split.plan, outcomes, split.resting, split.seconds, held)
+
+    def _raise(self, acted: Acted, wanted: Wanted) -> None:
+        """End the pass with what went wrong, if something did."""
+        for done in acted.outcomes:
             if done.error is not None:
                 raise done.error
-        if held is not None:
-            raise held.error()
-        if split.resting:
-            raise Retry(f"was refused: {split.resting[0].error}", after=split.seconds)
+        if acted.held is not None:
+            raise acted.held.error()
+        if acted.resting:
+            raise Retry(f"was refused: {acted.resting[0].error}", after=acted.seconds)
         if wanted.problem:
             raise Retry(wanted.problem)
-        return self._result(plan, written=written, again=again)
 
     def _result(self, plan: Sequence[Action], *, written: bool, again: bool) -> Result:
         if again:
