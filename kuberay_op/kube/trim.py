@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
-from hashlib import blake2b
 from sys import intern
 from typing import Any, Final
 
@@ -151,8 +150,8 @@ class Trimmer:
         self._plan = trim.plan()
         self._strings: dict[str, str] = {}
         # Two generations: what was not asked for while the young one filled up is forgotten.
-        self._young: dict[bytes, Any] = {}
-        self._old: dict[bytes, Any] = {}
+        self._young: dict[int, Any] = {}
+        self._old: dict[int, Any] = {}
 
     def __call__(self, obj: Object) -> FrozenDict:
         """The object as it goes into the cache. The argument is not changed."""
@@ -203,14 +202,15 @@ class Trimmer:
         if node.children:
             # What is cut away may be all that differs, so cut first and compare then.
             value = self._frozen(value, node)
-        # Not the bytes themselves: orjson's have room for kilobytes more than they hold.
-        digest = blake2b(orjson.dumps(value), digest_size=16).digest()
-        found = self._young.get(digest)
-        if found is None:
-            found = self._old.get(digest)
-            if found is None:
+        # Known by a hash, because the bytes orjson returns occupy kilobytes whatever their length; two parts
+        # with the same hash are told apart by comparing them.
+        mark = hash(orjson.dumps(value))
+        found = self._young.get(mark)
+        if found is None or found != value:
+            found = self._old.get(mark)
+            if found is None or found != value:
                 found = value if node.children else self._frozen(value, node)
-            self._young[digest] = found
+            self._young[mark] = found
         return found
 
     def _frozen(self, value: Object | list[Any], node: Node) -> Any:

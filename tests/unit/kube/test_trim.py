@@ -128,6 +128,13 @@ def test_parts_that_differ_only_in_what_is_cut_are_equal() -> None:
     assert one["spec"]["containers"] is other["spec"]["containers"]
 
 
+def test_parts_of_the_same_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kuberay_op.kube.trim.hash", lambda value: 1, raising=False)
+    trimmer = Trimmer()
+    for obj in (OBJECT, {"spec": {"a": [1], "b": {"c": "d"}}}, OBJECT, {"spec": {"a": [2], "b": {"c": "e"}}}):
+        assert orjson.dumps(trimmer(obj)["spec"]) == orjson.dumps(obj["spec"])
+
+
 def test_what_a_trimmer_remembers_is_bounded() -> None:
     trimmer = Trimmer()
     for n in range(REMEMBERED * 3):
