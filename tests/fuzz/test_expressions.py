@@ -8,10 +8,12 @@ seeded part; ``make fuzz`` the whole.
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import string
 import sys
+import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -148,11 +150,13 @@ class Watch:
         self.calls = 0
         self.peak = 0
         self._on = False
+        self._thread = threading.get_ident()
         sys.addaudithook(self._audit)  # for good: there is no way to take it off again
 
     @contextmanager
     def watching(self, *, memory: bool) -> Iterator[None]:
         self.calls, self.peak, self._on = 0, 0, True
+        gc.disable()  # finalizers of what other tests left would count as ours
         if memory:
             tracemalloc.start()
         sys.setprofile(self._profile)
@@ -161,13 +165,17 @@ class Watch:
         finally:
             sys.setprofile(None)
             self._on = False
+            gc.enable()
             if memory:
                 self.peak = tracemalloc.get_traced_memory()[1]
                 tracemalloc.stop()
 
     def _audit(self, event: str, _: Any) -> None:
-        # Reading an attribute of a code object and the like is Python's own business.
-        if self._on and event.split(".", maxsplit=1)[0] in (
+        # Reading an attribute of a code object and the like is Python's own business, and what other threads
+        # do (pytest's own talk to each other) is theirs.
+        if not self._on or threading.get_ident() != self._thread:
+            return
+        if event.split(".", maxsplit=1)[0] in (
             "import",
             "exec",
             "compile",
@@ -220,7 +228,7 @@ def fuzz_expressions(count: int, seed: int, watch: Watch) -> None:
                 failed = True
         note = f"expression {number} of seed {seed}: {text}"
         assert not Trap.touched, note
-        assert not watch.events, note
+        assert not watch.events, f"{watch.events}: {note}"
         assert watch.calls <= budget, note
         assert watch.peak <= MOST_BYTES, note
         assert failed or plain(value), note
