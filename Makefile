@@ -11,7 +11,7 @@ PYTEST ?= pytest -n $(WORKERS) --dist worksteal
 SOAK_SECONDS ?= 3600
 FUZZ_COUNT ?= 100000
 
-.PHONY: help setup demo test full lint unit integration e2e conformance bench profile fuzz soak chaos generate image docs clean lock drift
+.PHONY: help setup demo test full lint unit integration e2e conformance bench profile fuzz soak chaos generate image docs clean lock drift coverage
 
 help:  ## Show this list.
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -23,6 +23,10 @@ demo: setup  ## A real Kubernetes on this machine with the operator on it, and a
 	@tools/demo.sh
 
 test: setup lint drift docs  ## Everything CI runs.
+	kuberay-op local setup
+	$(PYTEST) -m "not slow"
+
+coverage: setup  ## The tests again, with branch coverage (slower: every line is traced).
 	kuberay-op local setup
 	$(PYTEST) -m "not slow" --cov --cov-report=term:skip-covered
 
