@@ -18,7 +18,7 @@ from kuberay_op.api.raycluster import RayCluster
 from kuberay_op.api.resources import desired_resources, totals
 from kuberay_op.controllers.raycluster.conditions import Conditions, timestamp
 from kuberay_op.controllers.raycluster.failures import Failure
-from kuberay_op.controllers.raycluster.why import Obstacle, Situation, obstacles, summary
+from kuberay_op.controllers.raycluster.why import INVALID, Obstacle, Situation, obstacles, summary
 from kuberay_op.plan.actions import Manifest
 from kuberay_op.plan.podview import PodView, heads, views
 from kuberay_op.plan.suspend import Suspend, next_step, step_of
@@ -69,7 +69,7 @@ def status_of(standing: Standing, now: datetime, *, in_conditions: bool = True) 
 def invalid_status(cluster: RayCluster, message: str, now: datetime) -> dict[str, Any]:
     """What is reported about a cluster that breaks a rule: that, and nothing that was true before."""
     conditions = Conditions(cluster.status.raw.get("conditions") or (), now)
-    conditions.set(words.SERVICE_READY, False, "Invalid", message)
+    conditions.set(words.SERVICE_READY, False, INVALID, message)
     return {"conditions": conditions.listed()}
 
 
