@@ -97,6 +97,8 @@ class Pauses:
     def learn(self, key: Key, outcomes: Sequence[Outcome], under: Circumstances) -> None:
         """Note which lanes were refused and which went well."""
         lanes = self._pauses.setdefault(key, {})
+        for lane in [lane for lane, pause in lanes.items() if self._is_stale(pause)]:
+            del lanes[lane]
         made = [outcome for outcome in outcomes if _makes(outcome.action)]
         refused = {o.action.lane: o.error for o in reversed(made) if isinstance(o.error, REFUSALS)}
         for lane in {outcome.action.lane for outcome in made}:
@@ -108,6 +110,10 @@ class Pauses:
                 lanes.pop(lane, None)
         if not lanes:
             del self._pauses[key]
+
+    def _is_stale(self, pause: Pause) -> bool:
+        """Whether nobody has tried the lane again although they could: its group is gone, or needs no Pods."""
+        return pause.until + BACKOFF.cap < self._clock.monotonic()
 
     def forget(self, key: Key) -> None:
         """The object is gone."""

@@ -105,3 +105,14 @@ def test_other_clusters_do_not_rest_and_gone_ones_are_forgotten() -> None:
     assert rest.split(Key("ns", "b"), plan, NOW).plan == plan
     rest.forget(KEY)
     assert rest.split(KEY, plan, NOW).plan == plan
+
+
+def test_a_lane_that_nobody_tries_again_is_forgotten() -> None:
+    rest, clock = pauses()
+    rest.learn(KEY, [refused(make("a"))], NOW)
+    clock.skip(30)
+    rest.learn(KEY, [], NOW)
+    assert len(rest) == 1
+    clock.skip(60)
+    rest.learn(KEY, [], NOW)
+    assert len(rest) == 0
