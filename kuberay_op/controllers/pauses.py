@@ -112,7 +112,7 @@ class Pauses:
             del self._pauses[key]
 
     def _is_stale(self, pause: Pause) -> bool:
-        """Whether nobody has tried the lane again although they could: its group is gone, or needs no Pods."""
+        """Whether nobody has tried the lane again although they could: its group is gone or complete."""
         return pause.until + BACKOFF.cap < self._clock.monotonic()
 
     def forget(self, key: Key) -> None:
