@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kuberay_op.api import labels
-from kuberay_op.api.podtemplate import ray_container, restart_policy
-from kuberay_op.api.predicates import pod_running, pod_running_and_ready
+from kuberay_op.api.conditions import TRUE
+from kuberay_op.api.podtemplate import ray_container
+from kuberay_op.api.predicates import pod_condition, pod_running
 from kuberay_op.plan.actions import Manifest
 
 
@@ -29,7 +30,12 @@ class PodView:
     created: str
     #: It was asked to go and is not gone yet.
     terminating: bool
+    #: It is in phase Running.
+    running: bool
+    #: It runs and says that it is ready.
     ready: bool
+    #: It runs and does not say that it is not ready.
+    up: bool
     #: Why it will never work again and has to be replaced; empty while it may.
     ill: str
     #: The multi-host replica it is a part of; empty when it has no such label.
@@ -42,6 +48,7 @@ class PodView:
         """From the object."""
         metadata = pod.get("metadata") or {}
         marks = metadata.get("labels") or {}
+        running, said = pod_running(pod), pod_condition(pod, "Ready").get("status")
         return cls(
             pod=pod,
             name=str(metadata.get("name", "")),
@@ -50,7 +57,9 @@ class PodView:
             group=str(marks.get(labels.GROUP, "")),
             created=str(metadata.get("creationTimestamp") or ""),
             terminating=bool(metadata.get("deletionTimestamp")),
-            ready=pod_running_and_ready(pod),
+            running=running,
+            ready=running and said == TRUE,
+            up=running and said in (None, TRUE),
             ill=illness(pod),
             replica_name=str(marks.get(labels.REPLICA_NAME, "")),
             replica_index=_index(marks.get(labels.REPLICA_INDEX)),
@@ -85,15 +94,15 @@ def illness(pod: Manifest) -> str:
     """
     status = pod.get("status") or {}
     phase = status.get("phase")
-    policy = restart_policy(pod)
-    if phase in ("Failed", "Succeeded"):
-        cause = f" ({status['reason']})" if status.get("reason") else ""
-        ended = _termination(pod)
-        return f"phase {phase}{cause}, restart policy {policy or 'Always'}{f', {ended}' if ended else ''}"
-    if policy == "Never" and pod_running(pod):
-        ended = _termination(pod)
+    if phase not in ("Failed", "Succeeded", "Running"):
+        return ""
+    policy = (pod.get("spec") or {}).get("restartPolicy") or "Always"
+    if phase == "Running":
+        ended = _termination(pod) if policy == "Never" else ""
         return f"{ended}, phase Running, restart policy Never" if ended else ""
-    return ""
+    cause = f" ({status['reason']})" if status.get("reason") else ""
+    ended = _termination(pod)
+    return f"phase {phase}{cause}, restart policy {policy}{f', {ended}' if ended else ''}"
 
 
 def _termination(pod: Manifest) -> str:

@@ -92,10 +92,10 @@ def head_service_of(services: Sequence[Manifest]) -> Manifest:
 
 
 def _counts(cluster: RayCluster, pods: Sequence[PodView]) -> dict[str, int | None]:
-    workers = [pod.pod for pod in pods if pod.role == labels.WORKER]
+    workers = [pod for pod in pods if pod.role == labels.WORKER]
     counts = {
-        "readyWorkerReplicas": replicas.ready_workers(workers),
-        "availableWorkerReplicas": replicas.available_workers(workers),
+        "readyWorkerReplicas": sum(pod.ready for pod in workers),
+        "availableWorkerReplicas": sum(pod.running for pod in workers),
         "desiredWorkerReplicas": replicas.desired_pods(cluster.spec),
         "minWorkerReplicas": replicas.min_pods(cluster.spec),
         "maxWorkerReplicas": replicas.max_pods(cluster.spec),
@@ -146,9 +146,14 @@ def _state(standing: Standing, pods: Sequence[PodView]) -> str:
     if cluster.spec.suspend and not pods:
         return words.STATE_SUSPENDED
     expected = replicas.desired_pods(cluster.spec) + 1
-    if standing.clean and len(pods) == expected and replicas.all_pods_running(pod.pod for pod in pods):
+    if standing.clean and len(pods) == expected and _all_up(pods):
         return words.STATE_READY
     return cluster.status.state
+
+
+def _all_up(pods: Sequence[PodView]) -> bool:
+    """Whether there are Pods, and all of them run and do not say that they are not ready."""
+    return bool(pods) and all(pod.up for pod in pods)
 
 
 # --- conditions
@@ -184,7 +189,7 @@ def _say_head(conditions: Conditions, pods: Sequence[PodView]) -> None:
 def _say_provisioned(conditions: Conditions, cluster: RayCluster, pods: Sequence[PodView]) -> None:
     if conditions.holds(words.RAYCLUSTER_PROVISIONED) or step_of(cluster) is Suspend.SUSPENDED:
         return
-    if replicas.all_pods_running(pod.pod for pod in pods):
+    if _all_up(pods):
         text = "All Ray Pods are ready for the first time"
         conditions.set(words.RAYCLUSTER_PROVISIONED, True, words.ALL_PODS_READY_FIRST_TIME, text)
     else:

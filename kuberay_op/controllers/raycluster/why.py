@@ -157,7 +157,7 @@ def head(situation: Situation) -> Iterator[Obstacle]:
         look = situation.describe("raycluster", situation.cluster.name)
         yield Obstacle(NO_HEAD, "there is no head Pod", look, serious=False)
     for pod in staying or found:
-        if what := trouble(pod.pod):
+        if what := _trouble(pod):
             yield _about(situation, "head Pod", pod, what)
 
 
@@ -224,7 +224,7 @@ def _troubled(situation: Situation, group: str, found: Sequence[PodView]) -> Ite
     """The troubles of a group's workers, each kind of trouble once."""
     by_reason: dict[tuple[bool, str], list[tuple[PodView, Trouble]]] = {}
     for pod in found:
-        what = trouble(pod.pod)
+        what = _trouble(pod)
         if what is not None:
             by_reason.setdefault((what.serious, what.reason), []).append((pod, what))
     for troubled in by_reason.values():
@@ -239,6 +239,10 @@ def _troubled(situation: Situation, group: str, found: Sequence[PodView]) -> Ite
         else:
             text = f"{len(troubled)} of {len(found)} workers of group {group} are not ready: {what.reason}"
             yield Obstacle(what.reason, text, situation.describe("pod", pod.name), serious=False)
+
+
+def _trouble(pod: PodView) -> Trouble | None:
+    return None if pod.ready and not pod.terminating else trouble(pod.pod)
 
 
 def _about(situation: Situation, who: str, pod: PodView, what: Trouble) -> Obstacle:
