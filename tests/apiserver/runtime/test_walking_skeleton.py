@@ -77,6 +77,7 @@ async def test_a_raycluster_gets_its_head_and_its_status(
         f"--health-probe-bind-address=127.0.0.1:{health}",
         f"--metrics-addr=127.0.0.1:{metrics}",
         "--enable-debug-endpoints",
+        "--enable-metrics",
     )
     await eventually(lambda: operator.has_said("became leader"))
     cluster = make.raycluster("a", make.namespace(kwok_namespace))
@@ -105,6 +106,9 @@ async def test_a_raycluster_gets_its_head_and_its_status(
     _, text = await get(metrics, "/metrics")
     assert 'leader_election_master_status{name="ray-operator-leader"} 1.0' in text
     assert 'controller_runtime_reconcile_total{controller="raycluster",result="requeue_after"}' in text
+    whose = f'name="a",namespace="{kwok_namespace}"'
+    assert f'kuberay_cluster_condition_provisioned{{condition="true",{whose}' in text
+    assert f"kuberay_cluster_provisioned_duration_seconds{{{whose}" in text
     _, passes = await get(health, f"/debug/passes?key={kwok_namespace}/a")
     assert passes["raycluster"][0]["problem"] == ""
     for view in ("queues", "tasks", "memory", "state"):
