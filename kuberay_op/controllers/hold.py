@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from kuberay_op.api import conditions
 from kuberay_op.errors import Invalid, OperatorError, Retry
+from kuberay_op.hooks.dispatch import PluginError
+from kuberay_op.hooks.isolation import Quarantined
 from kuberay_op.hooks.verdicts import Refuse, Ruling, Wait
 from kuberay_op.plan.actions import Manifest
 
@@ -49,6 +51,16 @@ class Hold:
     def lacking(cls, sentences: Sequence[str]) -> Hold:
         """APIs that plugins need and the cluster does not have."""
         return cls(conditions.API_MISSING, "; ".join(sentences))
+
+    @staticmethod
+    def again(error: PluginError, owner: Manifest) -> bool:
+        """Whether a plugin is merely not asked any more, and the owner's condition says already why."""
+        said = _agreement(owner) or {}
+        return (
+            isinstance(error.cause, Quarantined)
+            and said.get("reason") == conditions.PLUGIN_FAILED
+            and f"plugin {error.plugin!r}: {error.hook}: " in str(said.get("message"))
+        )
 
     def error(self) -> OperatorError:
         """How the pass ends: it is tried again, or waits for an edit."""

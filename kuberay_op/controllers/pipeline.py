@@ -187,7 +187,8 @@ class Pipeline:
                 return result
             except PluginError as error:
                 await self._hooks.on_reconcile_error(scope, error)
-                await self._hold(key, scope, observed, Hold.failed(error))
+                if not Hold.again(error, scope.owner):
+                    await self._hold(key, scope, observed, Hold.failed(error))
                 raise
             except Retry:
                 outcome = "waiting"

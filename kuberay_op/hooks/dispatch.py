@@ -139,7 +139,7 @@ class Dispatcher:
         if note is not None:
             note.doing = Doing(plugin, hook, began, self.workshop.limit_of(plugin))
         try:
-            self.workshop.check(plugin)
+            self.workshop.check(plugin, hook)
             value = implementation.call(arguments)
             if inspect.isawaitable(value):
                 _close(value)
@@ -154,6 +154,7 @@ class Dispatcher:
         finally:
             if note is not None:
                 note.doing = None
+        self.workshop.answered(plugin, hook)
         self._count(plugin, hook, "ok", time.monotonic() - began)
         return value
 
@@ -174,7 +175,7 @@ class Dispatcher:
         tasks: WeakSet[asyncio.Future[Any]] = WeakSet()
         outcome: str | None = "error"
         try:
-            self.workshop.check(plugin)
+            self.workshop.check(plugin, hook)
             task = _start(implementation.call(arguments), tasks)
             value = await self.workshop.wait_for(task, plugin, hook)
             if not may_leave_tasks and (leaked := _end_leaked(tasks)):
@@ -183,6 +184,7 @@ class Dispatcher:
                 )
             if take is not None and value is not None:
                 value = take(value)
+            self.workshop.answered(plugin, hook)
             outcome = "ok"
         except asyncio.CancelledError as error:
             _end_leaked(tasks)

@@ -10,8 +10,8 @@ is late; a plain function cannot be cancelled, so it runs in a worker thread. Wh
   very many, not at all: a plugin can leak a handful of threads, not thousands.
 
 Waiting costs a worker of the controller, so a plugin has a credit of seconds in which it may be late. Once
-that is used up its calls get a shorter limit until it has grown again: those that answer quickly are as well
-off as before, and those that hang hold nobody up.
+that is used up its calls get a shorter limit until it has grown again, and it is not asked about objects for
+which it was late: those for which it answers are as well off as before, and the others hold nobody up.
 
 One hop per *pass*, not per hook: ``run`` takes a function that calls any number of hooks, each of which notes
 in the :class:`Call` what it is doing, so that the loop knows whom to blame.
@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import ctypes
+import sys
 import threading
 import time
 from collections import defaultdict
@@ -45,6 +46,13 @@ REGAINED: Final = 0.1
 
 #: Calls of one plugin that may be stuck before it is not asked at all.
 STUCK: Final = 100
+
+#: Objects for which a plugin was late that are remembered.
+REMEMBERED: Final = 1000
+
+#: Seconds after which Python takes turns between threads that compute; its own choice is ten times as long,
+#: and with several plugins at it the loop would get its turn too seldom.
+TURN: Final = 0.0005
 
 
 class Late(Exception):
@@ -108,7 +116,7 @@ class _GivenUp:
 
 
 class Workshop:
-    """Runs plugins' code within limits. Belongs to one event loop; only ``check`` and ``limit_of`` do not."""
+    """Runs plugins' code within limits. Belongs to one event loop, but for what says otherwise."""
 
     def __init__(self, *, limit: float = LIMIT, stuck: int = STUCK, credit: float = CREDIT) -> None:
         self.limit = limit
@@ -118,17 +126,24 @@ class Workshop:
         self._credit: dict[str, tuple[float, float]] = {}  # by plugin: seconds left, and when that was so
         self._idle: list[_Worker] = []
         self._given_up: defaultdict[str, list[_GivenUp]] = defaultdict(list)
+        #: By plugin: hooks and objects for which it was late, oldest first.
+        self._late_for: defaultdict[str, dict[tuple[str, str], None]] = defaultdict(dict)
 
-    def check(self, plugin: str) -> None:
+    def check(self, plugin: str, hook: str) -> None:
         """Raise :class:`Quarantined` if the plugin may not be asked now. Any thread may ask."""
-        stuck = [call for call in self._given_up.get(plugin, ()) if call.alive()]
-        if not stuck:
-            return
         subject = _subject.get()
+        if (hook, subject) in self._late_for.get(plugin, ()) and self._credit_of(plugin) < self._short:
+            raise Quarantined("it was late for this object; not asked again for a while")
+        stuck = [call for call in self._given_up.get(plugin, ()) if call.alive()]
         if any(call.subject == subject for call in stuck):
             raise Quarantined("an earlier call for this object never came back; not asked until it does")
         if len(stuck) >= self._stuck:
             raise Quarantined(f"{len(stuck)} earlier calls never came back; not asked until some do")
+
+    def answered(self, plugin: str, hook: str) -> None:
+        """The plugin has answered for the object it was asked about. Any thread may say so."""
+        if late_for := self._late_for.get(plugin):
+            late_for.pop((hook, _subject.get()), None)
 
     def limit_of(self, plugin: str) -> float:
         """Seconds that a call of the plugin may take now. Any thread may ask."""
@@ -195,6 +210,10 @@ class Workshop:
     def _spend(self, late: Late) -> None:
         left = max(0.0, self._credit_of(late.plugin) - late.seconds)
         self._credit[late.plugin] = left, time.monotonic()
+        late_for = self._late_for[late.plugin]
+        late_for[late.hook, _subject.get()] = None
+        if len(late_for) > REMEMBERED:
+            late_for.pop(next(iter(late_for)))
 
     def _give_up(self, plugin: str, alive: Callable[[], bool]) -> None:
         stuck = [call for call in self._given_up[plugin] if call.alive()]
@@ -211,6 +230,7 @@ class _Worker:
     """One daemon thread that takes jobs until it is ended or told to stop."""
 
     def __init__(self) -> None:
+        sys.setswitchinterval(min(TURN, sys.getswitchinterval()))
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="plugin-worker", daemon=True)
         self._thread.start()

@@ -241,6 +241,29 @@ async def test_a_plugin_that_is_late_too_often_gets_less_time(counts: Counts) ->
     assert workshop.limit_of("other") == LIMIT
 
 
+async def test_once_its_credit_is_used_up_it_is_not_asked_about_objects_it_was_late_for(
+    counts: Counts,
+) -> None:
+    async def waits_for_bad(scope: Scope) -> Any:
+        return await waits() if scope.name == "bad" else Done()
+
+    manager = pluggy.PluginManager(specs.PROJECT)
+    manager.add_hookspecs(specs)
+    both = {"kuberay_before_reconcile": waits_for_bad, "kuberay_finalizers": lambda: ()}
+    manager.register(plugin(**both), "slow")
+    asked = Hooks(Dispatcher(manager, workshop=Workshop(limit=LIMIT, credit=LIMIT), meter=counts))
+    bad = replace(SCOPE, owner={"metadata": {"name": "bad"}})
+    with about("bad"):
+        with pytest.raises(PluginError, match="no answer within"):
+            await asked.before_reconcile(bad)
+        await asyncio.sleep(0)  # for the task to notice that it was cancelled
+        assert asked.finalizers(bad) == {}  # another hook, for which it answers
+        with pytest.raises(PluginError, match="was late for this object; not asked again for a while"):
+            await asked.before_reconcile(bad)
+    with about("good"):
+        assert await asked.before_reconcile(SCOPE) == [Ruling("slow", Done())]
+
+
 @pytest.mark.parametrize("end", [SystemExit, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit])
 async def test_a_plugin_cannot_end_the_process_or_the_pass(hooks: Any, end: type[BaseException]) -> None:
     def ends() -> None:
