@@ -156,6 +156,7 @@ def test_options_report_all_mistakes_and_no_secret() -> None:
     assert "must: is required" in text
     assert "modes: unknown option; did you mean 'mode'?" in text
     assert "12345" not in text
+    assert checked_options(plugin, {}, complete=False)["must"] is None
     good = checked_options(plugin, {"must": "m"})
     assert (good["n"], good["mode"], good["must"]) == (3, None, "m")
     with pytest.raises(TypeError):
@@ -238,6 +239,10 @@ def test_python_hooks_are_registered(package: Callable[[str], None]) -> None:
             "from kuberay_op.hooks import hookimpl\n@hookimpl(wrapper=True)\n"
             "def kuberay_patch_pod(pod):\n    return (yield)\n",
             "wrappers are not called here",
+        ),
+        (
+            "from kuberay_op.hooks import hookimpl\n@hookimpl\nasync def kuberay_patch_pod(pod): ...\n",
+            "kuberay_patch_pod cannot be async",
         ),
     ],
 )
