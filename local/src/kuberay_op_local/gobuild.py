@@ -86,7 +86,7 @@ def build_failure(what: str, lines: Sequence[str]) -> str:
     text = "\n".join(lines)
     advice = "run the command again: what was compiled is kept"
     if "no space left on device" in text:
-        advice = "free some disk space (a build from nothing takes about 6 GB), or set GOCACHE, GOMODCACHE"
+        advice = "free some disk space (a build from nothing takes about 5 GB), or set GOCACHE, GOMODCACHE"
     elif re.search(r"dial tcp|no such host|i/o timeout|connection refused", text):
         advice = "check the way to the Go module proxy (GOPROXY), or name a folder with programs: --binaries"
     shown = "\n".join(f"    {line}" for line in lines)
