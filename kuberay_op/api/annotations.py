@@ -36,3 +36,8 @@ ENABLE_SERVE_SERVICE: Final = "ray.io/enable-serve-service"
 
 #: Seconds for ``GCS_FT_DELETION_TIMEOUT`` when it is absent or not a positive integer.
 DEFAULT_GCS_FT_DELETION_TIMEOUT: Final = 300
+
+# --- plugins
+
+#: On objects that a plugin asked for: the fields it wants, so that what it no longer wants can be told.
+FIELDS: Final = "kuberay-op/fields"

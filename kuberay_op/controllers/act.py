@@ -64,7 +64,12 @@ class Actor:
                     done = await self._create_sealed(key, resource, action)
                 case Update():
                     done = await self._applier.apply(
-                        resource, action.obj, action.observed, reason=action.reason, owner=key
+                        resource,
+                        action.obj,
+                        action.observed,
+                        previous=action.previous,
+                        reason=action.reason,
+                        owner=key,
                     )
                     self._expect("changed", key, resource, done.object)
                 case Delete():

@@ -49,6 +49,7 @@ from kuberay_op.kube.events import Recorder
 from kuberay_op.kube.resource import PODS, Key
 from kuberay_op.plan.actions import Action, Cause, Create, Desired, Manifest, Outcome, Wanted
 from kuberay_op.plan.diff import diff, identity
+from kuberay_op.plan.fields import with_fields
 from kuberay_op.runtime.result import Result
 
 #: Answers of the API server that say that the object itself is wrong.
@@ -327,7 +328,7 @@ class Pipeline:
             made_by[name] = f"plugin {extra.plugin!r}"
             built = self._hooks.patch_object(scope, owned(extra.obj, scope.owner, extra.plugin))
             causes = (Cause(extra.plugin, extra.hook), *causes_of(built.changes))
-            desired.append(Desired(built.obj, f"plugin {extra.plugin} asks for it", causes))
+            desired.append(Desired(with_fields(built.obj), f"plugin {extra.plugin} asks for it", causes))
         # Frozen, since plugins get to see the plan.
         return Wanted(
             [replace(item, obj=freeze(item.obj)) for item in desired],

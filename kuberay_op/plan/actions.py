@@ -68,6 +68,8 @@ class Update:
     patch: Manifest
     reason: str
     causes: tuple[Cause, ...] = ()
+    #: The fields that were wanted before; what is no longer wanted is taken away.
+    previous: Manifest = field(default_factory=dict)
     lane: str = OBJECTS
     after: tuple[str, ...] = ()
 

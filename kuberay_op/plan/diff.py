@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from kuberay_op.api import labels
 from kuberay_op.kube.merge import merge_patch
 from kuberay_op.plan.actions import Action, Cause, Create, Delete, Desired, Manifest, Update
+from kuberay_op.plan.fields import fields_of, padded
 
 #: What identifies an object among the children of one owner.
 Identity = tuple[str, str, str]
@@ -35,9 +36,11 @@ def _make_and_change(wanted: list[Desired], there: dict[Identity, Manifest]) -> 
         if found is None:
             yield Create(item.obj, item.reason, item.causes, item.seal)
         elif not item.once and not found.get("metadata", {}).get("deletionTimestamp"):
-            patch = merge_patch(found, item.obj)
+            before = fields_of(found)
+            obj = padded(item.obj, before) if before else item.obj
+            patch = merge_patch(found, obj, before)
             if patch is not None:
-                yield Update(item.obj, found, patch, item.reason, item.causes)
+                yield Update(obj, found, patch, item.reason, item.causes, before)
 
 
 def _prune(wanted: list[Desired], there: dict[Identity, Manifest]) -> Iterator[Action]:

@@ -141,7 +141,7 @@ async def test_each_is_called(start: Any) -> None:
         (head,) = await world.heads("a")
         assert head["metadata"]["labels"].items() >= {"role": "head", "team": "ml"}.items()
         extra = await eventually(lambda: world.get(CONFIG_MAPS, "a-extra"))
-        assert extra["metadata"]["annotations"] == {"team": "ml"}
+        assert extra["metadata"]["annotations"]["team"] == "ml"
         assert "plugin everything: spec: has room for improvement" in await eventually(
             lambda: world.said("a", "PluginWarns")
         )

@@ -73,6 +73,14 @@ async def test_it_is_made_follows_its_owner_and_is_pruned(start: Any) -> None:
         changed = await note_says(world, text="hello", team="web", theirs="x")
         assert changed["metadata"]["annotations"]["theirs"] == "y"
 
+        await relabel(world, "a", team=None)  # the plugin does not want the field any more
+
+        async def without_team() -> bool:
+            found = await world.get(CONFIG_MAPS, "a-note")
+            return found is not None and found["data"] == {"text": "hello", "theirs": "x"}
+
+        await eventually(without_team)
+
         spoilt = {"data": {"text": "spoilt"}}
         await world.operator.client.patch(
             CONFIG_MAPS, "a-note", world.namespace, spoilt, reason="an accident"
