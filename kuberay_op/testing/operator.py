@@ -129,7 +129,6 @@ async def running_operator(
             manager.stop.set()
             await running
             workshop.close()
-    await asyncio.sleep(0.25)  # TLS connections take a moment to close, as the HTTP library documents
 
 
 async def eventually(question: Callable[[], Awaitable[Any]], patience: float = PATIENCE) -> Any:
