@@ -10,6 +10,8 @@ WORKERS ?= 2
 PYTEST ?= pytest -n $(WORKERS) --dist worksteal
 SOAK_SECONDS ?= 3600
 FUZZ_COUNT ?= 100000
+# `make lock LOCK=` keeps the pins that are there and adds only what is missing.
+LOCK ?= --upgrade
 
 .PHONY: help setup demo test full lint unit integration e2e conformance bench profile fuzz soak chaos generate image docs clean lock drift coverage
 
@@ -70,7 +72,7 @@ docs: setup  ## Build the documentation; a warning is an error.
 	@echo "docs/_build/html/index.html"
 
 lock:  ## Pin third-party packages anew, by version and hash.
-	uv pip compile -q pyproject.toml local/pyproject.toml bench/pyproject.toml --group dev --upgrade \
+	uv pip compile -q pyproject.toml $(wildcard */pyproject.toml */*/pyproject.toml) --group dev $(LOCK) \
 	  --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-annotate -o requirements.lock
 
 e2e conformance image chaos profile:  ## Not here yet: each comes with the part of the operator it tests.

@@ -4,9 +4,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-packages=(. local bench)
+# Every folder with a pyproject.toml is a package of ours: the core, its tools, and one for each plugin.
+shopt -s nullglob
+packages=(.)
+for file in */pyproject.toml {plugins,batchscheduler,gateway}/*/pyproject.toml; do packages+=("${file%/*}"); done
 stamp=.venv/.stamp
-wanted=$(cat requirements.lock pyproject.toml local/pyproject.toml bench/pyproject.toml tools/setup.sh | sha256sum)
+wanted=$(cat requirements.lock tools/setup.sh "${packages[@]/%//pyproject.toml}" | sha256sum)
 if [ -x .venv/bin/python ] && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then exit 0; fi
 
 say() { printf 'setup: %s\n' "$*" >&2; }
