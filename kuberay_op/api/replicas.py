@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
-from kuberay_op.api.conditions import TRUE
-from kuberay_op.api.podtemplate import Json
-from kuberay_op.api.predicates import pod_condition, pod_running, pod_running_and_ready
 from kuberay_op.api.raycluster import RayClusterSpec, WorkerGroupSpec
 
 #: Counts are 32-bit on the wire; where the reference would overflow we stop here.
@@ -57,27 +53,6 @@ def min_pods(spec: RayClusterSpec) -> int:
 def max_pods(spec: RayClusterSpec) -> int:
     """The most worker Pods of the cluster; suspended groups do not count."""
     return _clamp(sum(max_replicas(group) * hosts(group) for group in _active(spec)))
-
-
-def ready_workers(pods: Iterable[Json]) -> int:
-    """How many of these worker Pods run and are ready; one that is being deleted still counts."""
-    return sum(map(pod_running_and_ready, pods))
-
-
-def available_workers(pods: Iterable[Json]) -> int:
-    """How many of these worker Pods run; one that is being deleted still counts."""
-    return sum(map(pod_running, pods))
-
-
-def all_pods_running(pods: Iterable[Json]) -> bool:
-    """Whether there are Pods, all run, and none says that it is not ready.
-
-    A running Pod without a Ready condition passes.
-    """
-    pods = list(pods)
-    return bool(pods) and all(
-        pod_running(pod) and pod_condition(pod, "Ready").get("status", TRUE) == TRUE for pod in pods
-    )
 
 
 def _active(spec: RayClusterSpec) -> list[WorkerGroupSpec]:

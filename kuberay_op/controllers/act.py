@@ -58,7 +58,9 @@ class Actor:
             resource = self.resource(action.obj)
             match action:
                 case Create(seal=None):
-                    done = await self._applier.apply(resource, action.obj, reason=action.reason, owner=key)
+                    done = await self._applier.apply(
+                        resource, action.obj, reason=action.reason, owner=key, once=action.once
+                    )
                     self._expect("created", key, resource, done.object)
                 case Create():
                     done = await self._create_sealed(key, resource, action)

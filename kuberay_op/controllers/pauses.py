@@ -5,6 +5,8 @@ pass would try the same Pods again. A lane whose creations were refused rests fo
 four, up to a minute, and its last failure counts as that of the passes in between. It wakes at once when the
 owner was edited or has fewer Pods than it had: then things may go another way.
 
+Also kept here is what a refusal has left half done: parts of something that is no use without the others.
+
 Kept in memory only: after a restart everything is simply tried again.
 """
 
@@ -47,6 +49,8 @@ class Pause:
     until: float
     failures: int
     under: Circumstances
+    #: Wholes of which some parts were made and others refused.
+    begun: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +98,10 @@ class Pauses:
             min((asleep[lane].until - moment for lane in resting), default=0.0),
         )
 
-    def learn(self, key: Key, outcomes: Sequence[Outcome], under: Circumstances) -> None:
-        """Note which lanes were refused and which went well."""
+    def learn(
+        self, key: Key, plan: Sequence[Action], outcomes: Sequence[Outcome], under: Circumstances
+    ) -> None:
+        """Note which lanes of a plan were refused and which went well."""
         lanes = self._pauses.setdefault(key, {})
         for lane in [lane for lane, pause in lanes.items() if self._is_stale(pause)]:
             del lanes[lane]
@@ -103,13 +109,20 @@ class Pauses:
         refused = {o.action.lane: o.error for o in reversed(made) if isinstance(o.error, REFUSALS)}
         for lane in {outcome.action.lane for outcome in made}:
             if lane in refused:
-                failures = lanes[lane].failures + 1 if lane in lanes else 1
+                before = lanes.get(lane)
+                failures = before.failures + 1 if before else 1
                 until = self._clock.monotonic() + BACKOFF.delay(failures, self._rng)
-                lanes[lane] = Pause(refused[lane], until, failures, under)
+                begun = _begun(plan, lane, outcomes, before.begun if before else frozenset())
+                lanes[lane] = Pause(refused[lane], until, failures, under, begun)
             else:
                 lanes.pop(lane, None)
         if not lanes:
             del self._pauses[key]
+
+    def begun(self, key: Key) -> frozenset[str]:
+        """What was begun for an object and could not be finished yet."""
+        lanes = self._pauses.get(key) or {}
+        return frozenset().union(*(pause.begun for pause in lanes.values()))
 
     def _is_stale(self, pause: Pause) -> bool:
         """Whether nobody has tried the lane again although they could: its group is gone or complete."""
@@ -126,3 +139,14 @@ class Pauses:
 
 def _makes(action: Action) -> bool:
     return isinstance(action, Create) and action.lane != OBJECTS
+
+
+def _begun(
+    plan: Sequence[Action], lane: str, outcomes: Sequence[Outcome], before: frozenset[str]
+) -> frozenset[str]:
+    """The wholes of a lane of which some parts were made, now or before, and others were not."""
+    made = {id(outcome.action) for outcome in outcomes if outcome.error is None}
+    parts = [action for action in plan if isinstance(action, Create) and action.lane == lane and action.whole]
+    done = {action.whole for action in parts if id(action) in made}
+    left = {action.whole for action in parts if id(action) not in made}
+    return (before | done) & left

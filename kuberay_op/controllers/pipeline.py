@@ -141,7 +141,8 @@ class Kind(Protocol):
 class Pipeline:
     """Makes passes. One per controller; between passes it only remembers what was refused lately.
 
-    ``missing`` are the kinds that plugins watch and the cluster does not serve.
+    ``missing`` are the kinds that plugins watch and the cluster does not serve; ``pauses`` is that memory,
+    for kinds that want to look into it.
     """
 
     def __init__(
@@ -156,6 +157,7 @@ class Pipeline:
         requeue: float = 0.0,
         missing: Mapping[tuple[str, str], Watch] = MappingProxyType({}),
         rng: Random,
+        pauses: Pauses | None = None,
     ) -> None:
         self._kind = kind
         self._hooks = hooks
@@ -166,7 +168,7 @@ class Pipeline:
         self._requeue = requeue
         self._missing = missing
         self._finalization = Finalization(hooks=hooks, actor=actor, recorder=recorder)
-        self._pauses = Pauses(clock=clock, rng=rng)
+        self._pauses = pauses or Pauses(clock=clock, rng=rng)
 
     def forget(self, key: Key) -> None:
         """The object is gone."""
@@ -242,7 +244,7 @@ class Pipeline:
         if split.plan:
             await self._obey(key, scope, observed, await self._hooks.before_act(scope, tuple(split.plan)))
         outcomes = await self._actor.act(key, split.plan)
-        self._pauses.learn(key, outcomes, now)
+        self._pauses.learn(key, split.plan, outcomes, now)
         if split.plan:
             await self._hooks.after_act(scope, tuple(split.plan), tuple(outcomes))
         for note in self._kind.notes(scope, outcomes):

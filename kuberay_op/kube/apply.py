@@ -67,11 +67,13 @@ class Applier:
         reason: str,
         previous: Mapping[str, Any] | None = None,
         subresource: str | None = None,
+        once: bool = False,
         owner: Hashable | None = None,
         deadline: float | None = None,
     ) -> Applied:
         """Create the object, or give the observed one the desired fields.
 
+        With ``once`` an object that was thought to be missing and is there, and ours, stays as it is.
         ``observed`` is usually the cached object; the cache must keep every field that is desired. Raises
         :class:`NotOurs` when the name is taken by an object of another controller, and
         :class:`~kuberay_op.errors.Retry` when an object of that name is still being deleted.
@@ -100,6 +102,8 @@ class Applier:
                 return Applied(Action.PATCHED, patched)
             except (AlreadyExists, Conflict):
                 current = await self._reread(resource, key, desired, current, calls)
+                if once and observed is None and current is not None:
+                    return Applied(Action.UNCHANGED, current)
             except NotFound:
                 if current is None or subresource:
                     raise  # the namespace or the resource is missing, or there is nothing to patch

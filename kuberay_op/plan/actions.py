@@ -57,6 +57,10 @@ class Create:
     seal: Seal | None = None
     lane: str = OBJECTS
     after: tuple[str, ...] = ()
+    #: If it turns out to be there already, and ours, it stays as it is.
+    once: bool = False
+    #: Name of what it is a part of and no use without: a multi-host replica. Empty when it stands for itself.
+    whole: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def _make_and_change(wanted: list[Desired], there: dict[Identity, Manifest]) -> 
     for item in wanted:
         found = there.get(identity(item.obj)) if item.obj.get("metadata", {}).get("name") else None
         if found is None:
-            yield Create(item.obj, item.reason, item.causes, item.seal)
+            yield Create(item.obj, item.reason, item.causes, item.seal, once=item.once)
         elif not item.once and not found.get("metadata", {}).get("deletionTimestamp"):
             before = fields_of(found)
             obj = padded(item.obj, before) if before else item.obj

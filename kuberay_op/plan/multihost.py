@@ -3,6 +3,9 @@
 The rules of ``groups.py`` hold for replicas as they do there for Pods. A replica that has lost a host, has
 one that will never work again, or has another number of hosts than the group wants now, is removed as a
 whole: its hosts were made for each other and cannot be exchanged one by one.
+
+A replica that has never been whole, because the API server refused some of its hosts, gets the missing ones
+when that is possible. Removed, it would be begun anew, refused anew, and so on for ever.
 """
 
 from __future__ import annotations
@@ -25,17 +28,28 @@ class Replica:
     name: str
     pods: tuple[PodView, ...]
 
-    def why_remove(self, hosts: int, named: frozenset[str]) -> str:
-        """Why it cannot stay; empty when it can."""
+    def why_remove(self, hosts: int, named: frozenset[str], *, begun: bool) -> str:
+        """Why it cannot stay; empty when it can. One that is only ``begun`` may have too few hosts."""
         for pod in self.pods:
             if pod.ill:
                 return f"host {pod.name} of its replica has to be replaced: {pod.ill}"
         for pod in self.pods:
             if pod.terminating:
                 return f"host {pod.name} of its replica is being deleted"
-        if len(self.pods) != hosts:
+        if len(self.pods) > hosts or (len(self.pods) < hosts and not begun):
             return f"its replica has {len(self.pods)} of {hosts} hosts"
         return f"its replica is {NAMED}" if any(pod.name in named for pod in self.pods) else ""
+
+    def missing(self, group: str, hosts: int) -> list[Add]:
+        """The hosts that it still lacks."""
+        there = {pod.host_index for pod in self.pods}
+        reason = f"its replica has {len(self.pods)} of {hosts} hosts and was never whole"
+        index = self.pods[0].replica_index
+        return [
+            Add(group, reason, replica=index, host=host, replica_name=self.name)
+            for host in range(hosts)
+            if host not in there
+        ]
 
     def first_to_go(self) -> tuple[bool, str, str]:
         """Sort key as for single Pods: not ready first, then the newest, then by name."""
@@ -43,13 +57,24 @@ class Replica:
 
 
 def plan_multi_host(
-    group: WorkerGroupSpec, pods: Sequence[PodView], rules: GroupRules, rng: Random
+    group: WorkerGroupSpec,
+    pods: Sequence[PodView],
+    rules: GroupRules,
+    rng: Random,
+    begun: frozenset[str] = frozenset(),
 ) -> tuple[list[Add], list[Remove]]:
-    """A group whose replicas have several hosts. ``rng`` gives the names of new replicas."""
+    """A group whose replicas have several hosts.
+
+    ``rng`` gives the names of new replicas; ``begun`` are those that were never whole.
+    """
     hosts, wanted = replicas.hosts(group), replicas.desired_replicas(group)
     found = list(group_replicas(pods, hosts))
     named = frozenset(group.scale_strategy.workers_to_delete)
-    doomed = [(replica, why) for replica in found if (why := replica.why_remove(hosts, named))]
+    doomed = [
+        (replica, why)
+        for replica in found
+        if (why := replica.why_remove(hosts, named, begun=replica.name in begun))
+    ]
     going = {replica.name for replica, _ in doomed}
     staying = [replica for replica in found if replica.name not in going]
     surplus = len(staying) - wanted
@@ -57,9 +82,15 @@ def plan_multi_host(
         reason = f"{len(staying)} replicas are too many; the group wants {wanted}"
         chosen = sorted(staying, key=Replica.first_to_go, reverse=True)[:surplus]
         doomed += [(replica, reason) for replica in chosen]
+        going |= {replica.name for replica in chosen}
     removed = [Remove(pod, why) for replica, why in doomed for pod in replica.pods if not pod.terminating]
     reason = f"{len(found)} of {wanted} replicas exist"
-    added: list[Add] = []
+    added = [
+        addition
+        for replica in staying
+        if replica.name in begun - going
+        for addition in replica.missing(group.group_name, hosts)
+    ]
     names = {replica.name for replica in found}
     for index in free(pods, max(0, wanted - len(found))):
         name = _new_name(group.group_name, names, rng)

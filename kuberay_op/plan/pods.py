@@ -55,8 +55,17 @@ class PodPlan:
     problem: str = ""
 
 
-def plan_pods(cluster: RayCluster, pods: Iterable[Manifest], settings: PodSettings, rng: Random) -> PodPlan:
-    """The plan for the Pods that the cluster owns. ``rng`` gives the names of new multi-host replicas."""
+def plan_pods(
+    cluster: RayCluster,
+    pods: Iterable[Manifest],
+    settings: PodSettings,
+    rng: Random,
+    begun: frozenset[str] = frozenset(),
+) -> PodPlan:
+    """The plan for the Pods that the cluster owns.
+
+    ``rng`` gives the names of new multi-host replicas; ``begun`` are those that were never whole.
+    """
     seen = views(pods)
     match suspend.pods_at(cluster, in_conditions=settings.conditions):
         case suspend.Pods.DELETE:
@@ -76,7 +85,7 @@ def plan_pods(cluster: RayCluster, pods: Iterable[Manifest], settings: PodSettin
         return PodPlan()
     added, removed = _plan_head(found)
     for group in distinct(cluster.spec.worker_group_specs):
-        more, fewer = _plan_group(cluster, group, seen, settings, rng)
+        more, fewer = _plan_group(cluster, group, seen, settings, rng, begun)
         added += more
         removed += fewer
     return PodPlan(tuple(added), tuple(removed), stamp=upgrade.stamp)
@@ -98,7 +107,12 @@ def _plan_head(found: Sequence[PodView]) -> tuple[list[Add], list[Remove]]:
 
 
 def _plan_group(
-    cluster: RayCluster, group: WorkerGroupSpec, seen: Sequence[PodView], settings: PodSettings, rng: Random
+    cluster: RayCluster,
+    group: WorkerGroupSpec,
+    seen: Sequence[PodView],
+    settings: PodSettings,
+    rng: Random,
+    begun: frozenset[str],
 ) -> tuple[list[Add], list[Remove]]:
     pods = workers(seen, group.group_name)
     if group.suspend:
@@ -107,7 +121,7 @@ def _plan_group(
         may_shrink=settings.random_delete or not autoscaling_enabled(cluster.spec), indexing=settings.indexing
     )
     if settings.indexing and replicas.hosts(group) > 1:
-        return plan_multi_host(group, pods, rules, rng)
+        return plan_multi_host(group, pods, rules, rng, begun)
     return plan_single_host(group, pods, rules)
 
 

@@ -42,6 +42,8 @@ class PodView:
     replica_name: str
     #: Index of its replica; None when it has none.
     replica_index: int | None
+    #: Which host of its multi-host replica it is; None when it is in none.
+    host_index: int | None
 
     @classmethod
     def of(cls, pod: Manifest) -> PodView:
@@ -63,6 +65,7 @@ class PodView:
             ill=illness(pod),
             replica_name=str(marks.get(labels.REPLICA_NAME, "")),
             replica_index=_index(marks.get(labels.REPLICA_INDEX)),
+            host_index=_index(marks.get(labels.HOST_INDEX)),
         )
 
 

@@ -31,6 +31,7 @@ from kuberay_op.controllers.raycluster.status import Standing, head_service_of, 
 from kuberay_op.controllers.raycluster.why import Obstacle
 from kuberay_op.hooks.scope import Gang, GangMember, Group, Scope
 from kuberay_op.hooks.typed import Hooks
+from kuberay_op.kube.resource import Key
 from kuberay_op.plan.actions import Desired, Manifest, Outcome, Wanted
 from kuberay_op.plan.pods import plan_pods
 from kuberay_op.plan.suspend import step_of
@@ -43,7 +44,8 @@ class RayClusterKind:
     """The RayCluster's part in the pipeline.
 
     With ``routes`` the dashboard gets an OpenShift Route rather than an Ingress; ``new_token`` makes the
-    tokens of clusters with authentication; ``rng`` gives the names of multi-host replicas.
+    tokens of clusters with authentication; ``rng`` gives the names of multi-host replicas, and ``begun``
+    those of a cluster that were never whole.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class RayClusterKind:
         metrics: ClusterMetrics | None = None,
         routes: bool = False,
         new_token: Callable[[], str] | None = None,
+        begun: Callable[[Key], frozenset[str]] = lambda _: frozenset(),
     ) -> None:
         self._config = config
         self._rng = rng
@@ -62,6 +65,7 @@ class RayClusterKind:
         self._in_conditions = config.gates.enabled("RayClusterStatusConditions")
         self._routes = routes
         self._new_token = new_token or random_token
+        self._begun = begun
 
     def skips(self, owner: Manifest) -> bool:
         """Somebody else manages it."""
@@ -90,7 +94,8 @@ class RayClusterKind:
         for item in self._around_the_head(cluster, scope):
             built = hooks.patch_object(scope, item.obj)
             objects.append(replace(item, obj=built.obj, causes=causes_of(built.changes)))
-        plan = plan_pods(cluster, scope.children.get("Pod", ()), self._pod_settings, self._rng)
+        begun = self._begun(Key(scope.namespace, scope.name))
+        plan = plan_pods(cluster, scope.children.get("Pod", ()), self._pod_settings, self._rng, begun)
         actions = PodActions(cluster, self._config, scope, hooks).of(plan)
         return Wanted(objects, tuple(actions), plan.problem)
 

@@ -94,11 +94,19 @@ class PodActions:
             pod = head_pod(self._cluster, self._config)
             built = self._hooks.patch_pod(self._scope, head_group(self._cluster), pod)
             causes = causes_of(built.changes)
-            return Create(built.obj, addition.reason, causes, lane=HEAD, after=(OBJECTS,))
+            return Create(built.obj, addition.reason, causes, lane=HEAD, after=(OBJECTS,), once=True)
         group = Group(addition.group, "worker", self._groups[addition.group].raw)
         built = self._hooks.patch_pod(self._scope, group, self._worker(addition))
         causes, lane = causes_of(built.changes), worker_lane(addition.group)
-        return Create(built.obj, addition.reason, causes, lane=lane, after=(OBJECTS, HEAD))
+        return Create(
+            built.obj,
+            addition.reason,
+            causes,
+            lane=lane,
+            after=(OBJECTS, HEAD),
+            once=True,
+            whole=addition.replica_name,
+        )
 
     def _worker(self, addition: Add) -> Manifest:
         """The workers of a group are alike but for their place in it, so they are built once."""

@@ -14,6 +14,7 @@ from kuberay_op.build.gcs_ft import claim_name
 from kuberay_op.clock import Clock
 from kuberay_op.config import Config
 from kuberay_op.controllers.act import Actor
+from kuberay_op.controllers.pauses import Pauses
 from kuberay_op.controllers.pipeline import Observed, Pipeline
 from kuberay_op.controllers.plugins import Kinds
 from kuberay_op.controllers.raycluster.desired import RayClusterKind, just_edited
@@ -104,8 +105,9 @@ class RayClusterReconciler:
             expectations=self._wiring.expectations,
             recorder=recorder,
         )
+        pauses = Pauses(clock=clock, rng=rng)
         self._pipeline = Pipeline(
-            RayClusterKind(config, routes=routes, rng=rng, metrics=self._metrics),
+            RayClusterKind(config, routes=routes, rng=rng, metrics=self._metrics, begun=pauses.begun),
             hooks=hooks,
             actor=actor,
             recorder=recorder,
@@ -114,6 +116,7 @@ class RayClusterReconciler:
             requeue=requeue,
             missing=kinds.missing,
             rng=rng,
+            pauses=pauses,
         )
 
     async def reconcile(self, key: Key) -> Result:

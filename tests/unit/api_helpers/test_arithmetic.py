@@ -47,26 +47,6 @@ def test_cluster_counts_are_of_pods_and_never_overflow() -> None:
     assert replicas.max_pods(RayClusterSpec({"workerGroupSpecs": groups[:1]})) == 12
 
 
-def pod(phase: str, ready: str | None = None) -> Json:
-    conditions = [{"type": "Other", "status": "False"}]
-    if ready:
-        conditions.append({"type": "Ready", "status": ready})
-    return {"status": {"phase": phase, "conditions": conditions}}
-
-
-def test_ready_and_available() -> None:
-    pods = [pod("Running", "True"), pod("Running", "False"), pod("Running"), pod("Pending", "True"), {}]
-    assert replicas.ready_workers(pods) == 1
-    assert replicas.available_workers(pods) == 3
-
-
-def test_all_pods_running() -> None:
-    assert not replicas.all_pods_running([])
-    assert replicas.all_pods_running([pod("Running", "True"), pod("Running")])
-    assert not replicas.all_pods_running([pod("Running", "True"), pod("Running", "Unknown")])
-    assert not replicas.all_pods_running([pod("Running", "True"), pod("Pending")])
-
-
 def template(*resources: Json) -> Json:
     return {"spec": {"containers": [{"resources": amounts} for amounts in resources], "initContainers": [{}]}}
 

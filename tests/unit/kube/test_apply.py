@@ -81,6 +81,14 @@ async def test_an_object_of_ours_that_the_cache_has_not_seen_is_taken_on() -> No
     assert done.action is Action.PATCHED
 
 
+async def test_what_is_made_once_and_is_there_already_stays_as_it_is() -> None:
+    api = FakeApi(EXISTS, (200, ours(7, labels={"mine": "x"})))
+    async with connected(api) as client:
+        done = await Applier(client).apply(PODS, wanted(a="b"), reason="test", once=True)
+    assert (done.action, done.object["metadata"]["resourceVersion"]) == (Action.UNCHANGED, "7")
+    assert [r.method for r in api.requests] == ["POST", "GET"]
+
+
 @pytest.mark.parametrize("theirs", [ours(7, controller="other"), pod("a", 7)], ids=["another's", "nobody's"])
 async def test_an_object_that_is_not_ours_is_left_alone(theirs: dict[str, Any]) -> None:
     api = FakeApi(EXISTS, (200, theirs))

@@ -32,10 +32,11 @@ def replica(cluster: Pod, index: int, hosts: int = 2, **fields: Any) -> list[Pod
     ]
 
 
-def plan(cluster: Pod, *existing: Pod, **settings: Any) -> PodPlan:
+def plan(cluster: Pod, *existing: Pod, begun: str = "", **settings: Any) -> PodPlan:
     chosen = PodSettings(**{"version": "test", **settings})
-    head = pods.head(cluster)
-    return plan_pods(RayCluster(cluster), [head, *existing], chosen, Random(1))  # noqa: S311 (for names)
+    names = frozenset(filter(None, [begun]))
+    rng = Random(1)  # noqa: S311 (for names)
+    return plan_pods(RayCluster(cluster), [pods.head(cluster), *existing], chosen, rng, names)
 
 
 def removed(result: PodPlan) -> list[str]:
@@ -125,3 +126,28 @@ def test_without_indexing_hosts_are_only_counted() -> None:
     result = plan(cluster, indexing=False)
     assert [(item.replica, item.host, item.replica_name) for item in result.add] == [(None, None, "")] * 4
     assert plan(cluster, *replica(cluster, 0), *replica(cluster, 1), indexing=False) == PodPlan()
+
+
+def test_a_replica_that_was_never_whole_gets_its_missing_hosts() -> None:
+    cluster = slices(2, hosts=3)
+    half = [*replica(cluster, 0, 3), replica(cluster, 1, 3)[1]]
+    result = plan(cluster, *half, begun="r1")
+    assert result.remove == ()
+    assert [(item.replica_name, item.replica, item.host) for item in result.add] == [
+        ("r1", 1, 0),
+        ("r1", 1, 2),
+    ]
+    assert result.add[0].reason == "its replica has 1 of 3 hosts and was never whole"
+
+
+def test_a_replica_that_was_never_whole_goes_as_others_do() -> None:
+    cluster = slices(2)
+    whole, (host, _) = replica(cluster, 0), replica(cluster, 1)
+    fewer = changed(cluster, {"spec.workerGroupSpecs.0.replicas": 1})
+    result = plan(fewer, *whole, host, begun="r1")
+    assert (removed(result), result.add) == (["r1-0"], ()), "nobody wants it any more"
+    broken = replica(cluster, 1, phase="Failed")[0]
+    assert removed(plan(cluster, *whole, broken, begun="r1")) == ["r1-0"]
+    single = changed(cluster, {"spec.workerGroupSpecs.0.scaleStrategy": {"workersToDelete": ["r1-0"]}})
+    result = plan(single, *whole, host, begun="r1")
+    assert (removed(result), result.add) == (["r1-0"], ())
