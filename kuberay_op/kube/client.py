@@ -432,6 +432,22 @@ class Client:
         request = Request(method, path, f"{method} {path}", params or {}, content, content_type)
         return await self._send(request, owner, deadline)
 
+    async def exchange(
+        self, method: str, path: str, *, headers: Mapping[str, str], body: bytes | None, max_bytes: int
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """Send a request to the server's proxy, once; status, headers and body of whoever answers.
+
+        An error status is an answer. Of a body longer than ``max_bytes`` the first ``max_bytes + 1`` bytes
+        are given. Raises an :class:`~kuberay_op.kube.errors.ApiError` when no answer comes.
+        """
+        request = Request(method, path, f"{method} {path}", body=body, headers=headers, passed_on=True)
+        try:
+            async with asyncio.timeout(self._deadline):
+                await self._turn(request, None)
+                return await self._session.exchange(request, max_bytes=max_bytes)
+        except TimeoutError as error:
+            raise request.late(self._deadline) from error
+
     # How a call is made
 
     async def _object(self, request: Request, owner: Hashable | None, deadline: float | None) -> Object:

@@ -26,6 +26,11 @@ class Request:
     params: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
     content_type: str = "application/json"
+    #: More headers; the server's own credentials go before one of the same name.
+    headers: Mapping[str, str] = field(default_factory=dict)
+    #: Whether somebody behind the server answers (its proxy): an error status is an answer then, and the
+    #: parameters are not the server's to read.
+    passed_on: bool = False
 
     def decoded(self, body: bytes) -> Object:
         """The object in the answer to this request."""

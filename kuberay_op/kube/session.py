@@ -9,11 +9,13 @@ import asyncio
 import contextlib
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from http import HTTPStatus
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 import aiohttp
+import orjson
 from aiohttp.connector import NEEDS_CLEANUP_CLOSED
 
 from kuberay_op.kube.config import Connection
@@ -111,6 +113,28 @@ class Session:
         async with contextlib.nullcontext() if urgent else self._slots, self._open(request) as response:
             return await response.read()
 
+    async def exchange(self, request: Request, *, max_bytes: int) -> tuple[int, Mapping[str, str], bytes]:
+        """Send a request that the server passes on, once, and give back whatever comes.
+
+        Of a body longer than ``max_bytes`` the first ``max_bytes + 1`` bytes are given.
+        """
+        async with self._slots:
+            answer = await self._exchange(request, max_bytes)
+            if answer[0] == HTTPStatus.UNAUTHORIZED and _from_the_server(answer[2]):
+                # A rotated token looks like this. Nothing was passed on, so once more is safe.
+                await self.connection.credentials.renew()
+                answer = await self._exchange(request, max_bytes)
+            return answer
+
+    async def _exchange(self, request: Request, max_bytes: int) -> tuple[int, Mapping[str, str], bytes]:
+        async with self._open(request) as response:
+            body = bytearray()
+            async for part in response.content.iter_any():
+                body += part
+                if len(body) > max_bytes:
+                    break
+            return response.status, response.headers, bytes(body[: max_bytes + 1])
+
     @contextlib.asynccontextmanager
     async def stream(self, request: Request, *, within: float) -> AsyncIterator[aiohttp.StreamReader]:
         """Open an answer that goes on; its start must come ``within`` seconds.
@@ -143,11 +167,11 @@ class Session:
     @contextlib.asynccontextmanager
     async def _attempt(self, request: Request, *, endless: bool) -> AsyncIterator[aiohttp.ClientResponse]:
         connection = self.connection
-        headers: dict[str, str] = {}
+        headers = dict(request.headers)
         authorization = await connection.credentials.authorization()
         if authorization:
             headers["Authorization"] = authorization
-        if request.body is not None:
+        if request.body is not None and not request.passed_on:
             headers["Content-Type"] = request.content_type
         options: dict[str, Any] = {}
         if connection.server.startswith("https"):
@@ -159,9 +183,10 @@ class Session:
                 data = OnceBody(body or b"", content_type=request.content_type)
             else:
                 seconds = self._fence()
-                params = {**params, "timeout": f"{seconds:.3f}s"}
                 data = FencedBody(body or b"", self._fence, seconds, content_type=request.content_type)
-                options["expect100"] = bool(body)
+                if not request.passed_on:
+                    params = {**params, "timeout": f"{seconds:.3f}s"}
+                    options["expect100"] = bool(body)
         start = time.perf_counter()
         code, received, answered = NO_ANSWER, 0, 0.0
         try:
@@ -177,7 +202,7 @@ class Session:
                 **options,
             ) as response:
                 code = str(response.status)
-                if response.status >= 300:
+                if response.status >= 300 and not request.passed_on:
                     raise await _refusal(request, response)
                 if endless:  # how long it lasts says nothing about the server
                     answered = time.perf_counter()
@@ -200,6 +225,15 @@ class Session:
             f"{request.doing}: no usable answer from the API server at {self.host}: {_describe(error)}",
             sent=sent,
         )
+
+
+def _from_the_server(body: bytes) -> bool:
+    """Whether the API server itself wrote this answer, not the one it passes requests on to."""
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(answer, dict) and answer.get("kind") == "Status"
 
 
 async def _refusal(request: Request, response: aiohttp.ClientResponse) -> ApiError:

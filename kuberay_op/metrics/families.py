@@ -190,6 +190,26 @@ FAMILIES: Final = {
             (),
             "Seconds by which the event loop was late for its last heartbeat; near 0 while all is well.",
         ),
+        # Requests to Ray
+        Family(
+            "kuberay_op_ray_requests_total",
+            "counter",
+            ("call", "outcome"),
+            "Requests to the Ray of clusters, by what was asked and how it ended (`ok` or an error).",
+        ),
+        Family(
+            "kuberay_op_ray_request_duration_seconds",
+            "histogram",
+            ("call",),
+            "Seconds that requests to Ray took, by what was asked.",
+            LATENCY,
+        ),
+        Family(
+            "kuberay_op_ray_breakers",
+            "gauge",
+            ("state",),
+            "Clusters whose Ray is left alone after failures (`open`) or just tried (`half_open`).",
+        ),
         # Plugins
         Family(
             "kuberay_op_plugin_calls_total",
