@@ -1,0 +1,1 @@
+"""Submits one Ray job over HTTP and follows its log, without Ray."""
