@@ -15,7 +15,8 @@ import click
 
 from kuberay_op_bench.report import RESULTS, Report, saved_reports, update_page
 
-#: Every suite that is here, in the order in which ``all`` runs them: quick ones first.
+#: Every suite that is here, in the order in which ``all`` runs them: quick ones first. (``local-cold`` takes
+#: many minutes and some gigabytes; it is run by its own name only.)
 SUITES: Final = tuple(
     suite for suite in ("validate", "hooks", "engine", "local") if find_spec(f"kuberay_op_bench.{suite}")
 )
@@ -78,7 +79,7 @@ def engine(output: str, results: Path, check: bool, **options: Any) -> None:
 def _plain(suite: str) -> click.Command:
     """The command of a suite that has no options of its own."""
 
-    @click.command(suite, help=f"Run the suite {suite!r}.")
+    @click.command(suite.replace("_", "-"), help=f"Run the suite {suite.replace('_', '-')!r}.")
     @output
     @results
     @check
@@ -88,7 +89,7 @@ def _plain(suite: str) -> click.Command:
     return command
 
 
-for name in SUITES:
+for name in (*SUITES, "local_cold"):
     if name not in bench.commands:
         bench.add_command(_plain(name))
 
