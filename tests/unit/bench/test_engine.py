@@ -19,7 +19,7 @@ def test_a_small_run_fills_every_row() -> None:
     assert values["watch events taken in"] > 0
     assert values["longest queue"] <= 3  # sixty Pods are three clusters
     assert {measure.name for measure in report.measures if measure.target} == {
-        "cache / curl",
+        "cache / curl with the same request",
         "memory growth with the cache",
         "watch events taken in",
         "CPU of one core for that",
