@@ -6,9 +6,10 @@ code makes that call.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from kuberay_op.features import Gates
 from kuberay_op.hooks.scope import PolicyRule
 
 #: What the operator needs whatever is enabled.
@@ -31,6 +32,24 @@ CORE: Final[tuple[PolicyRule, ...]] = (
     PolicyRule(("events.k8s.io",), ("events",), ("create", "patch")),
 )
 
+#: What the gates that are on add.
+GATED: Final[Mapping[str, tuple[PolicyRule, ...]]] = {
+    "RayClusterNetworkPolicy": (
+        PolicyRule(
+            ("networking.k8s.io",),
+            ("networkpolicies",),
+            ("create", "delete", "get", "list", "patch", "watch"),
+        ),
+    ),
+    "RayClusterMTLS": (
+        PolicyRule(
+            ("cert-manager.io",), ("certificates", "issuers"), ("create", "get", "list", "patch", "watch")
+        ),
+        # The Secret of a certificate is made to belong to it.
+        PolicyRule(("",), ("secrets",), ("get", "patch")),
+    ),
+}
+
 #: In the operator's own namespace only, for leader election.
 LEADER: Final[tuple[PolicyRule, ...]] = (
     PolicyRule(("coordination.k8s.io",), ("leases",), ("create", "get", "update")),
@@ -39,9 +58,13 @@ LEADER: Final[tuple[PolicyRule, ...]] = (
 )
 
 
-def cluster_role(name: str, plugin_rules: Iterable[tuple[str, PolicyRule]]) -> dict[str, Any]:
-    """The ClusterRole for the core and these plugins' rules."""
-    return _role("ClusterRole", name, [*CORE, *(rule for _, rule in plugin_rules)])
+def cluster_role(
+    name: str, plugin_rules: Iterable[tuple[str, PolicyRule]], gates: Gates | None = None
+) -> dict[str, Any]:
+    """The ClusterRole for the core, the gates that are on and these plugins' rules."""
+    on = (gates or Gates.default()).enabled
+    gated = (rule for gate, rules in GATED.items() if on(gate) for rule in rules)
+    return _role("ClusterRole", name, [*CORE, *gated, *(rule for _, rule in plugin_rules)])
 
 
 def leader_role(name: str, namespace: str = "") -> dict[str, Any]:

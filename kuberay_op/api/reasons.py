@@ -193,6 +193,8 @@ FAILED_TO_UPDATE_NETWORK_POLICY: Final = "FailedToUpdateNetworkPolicy"
 FAILED_TO_DELETE_NETWORK_POLICY: Final = "FailedToDeleteNetworkPolicy"
 #: A NetworkPolicy of that name exists and is not ours.
 NETWORK_POLICY_NAME_COLLISION: Final = "NetworkPolicyNameCollision"
+#: Policies are in force that keep Pods from resolving names.
+NETWORK_POLICY_WITHOUT_DNS: Final = "NetworkPolicyWithoutDNS"
 
 # --- mTLS
 

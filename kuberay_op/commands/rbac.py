@@ -50,5 +50,5 @@ def rbac(
     wanted = Wanted(enabled=enabled, batch_scheduler=batch_scheduler)
     gates = known_gates(folders).with_overrides(feature_gates)
     loaded = load_plugins(wanted, gates, folders=folders, complete=False)
-    roles = [cluster_role(name, loaded.hooks.rbac_rules()), leader_role(name, namespace)]
+    roles = [cluster_role(name, loaded.hooks.rbac_rules(), gates), leader_role(name, namespace)]
     show({"apiVersion": "v1", "kind": "List", "items": roles}, output)

@@ -8,14 +8,19 @@ from random import Random
 from kuberay_op.api.predicates import on_openshift
 from kuberay_op.clock import Clock
 from kuberay_op.config import Config
+from kuberay_op.controllers.mtls import MtlsController
+from kuberay_op.controllers.networkpolicy import NetworkPolicyController
 from kuberay_op.controllers.plugins import find_kinds
 from kuberay_op.controllers.raycluster.reconciler import RayClusterReconciler
-from kuberay_op.controllers.resources import ROUTES
+from kuberay_op.controllers.resources import CERTIFICATES, ROUTES
 from kuberay_op.features import Gates
 from kuberay_op.hooks.typed import Hooks
 from kuberay_op.kube.discovery import Discovery
+from kuberay_op.logs import get_logger
 from kuberay_op.metrics import Metrics
 from kuberay_op.runtime.manager import Manager
+
+_log = get_logger("setup")
 
 
 async def add_controllers(
@@ -35,6 +40,8 @@ async def add_controllers(
     await hooks.dispatcher.in_thread(lambda: hooks.register_metrics(metrics.registry))
     discovery = Discovery(manager.client, clock)
     settings = replace(config or Config(), gates=gates)
+    kinds = await find_kinds(hooks, discovery)
+    cert_manager = await _has_cert_manager(discovery) if gates.enabled("RayClusterMTLS") else None
     RayClusterReconciler(
         manager,
         clock=clock,
@@ -44,11 +51,26 @@ async def add_controllers(
         events=manager.events,
         metrics=metrics,
         rng=Random(),  # noqa: S311 (for names and pauses, not for secrets)
-        kinds=await find_kinds(hooks, discovery),
+        kinds=kinds,
         routes=not settings.use_ingress_on_openshift and await _has_routes(discovery),
+        cert_manager=cert_manager,
     )
+    if gates.enabled("RayClusterNetworkPolicy"):
+        NetworkPolicyController(manager, gates=gates, shared=kinds.served)
+    if cert_manager:
+        MtlsController(manager, config=settings, clock=clock, shared=kinds.served)
     await hooks.started()
     manager.on_stop(hooks.stopping)
+
+
+async def _has_cert_manager(discovery: Discovery) -> bool:
+    found = await discovery.serves(CERTIFICATES)
+    if not found:
+        _log.warning(
+            "mutual TLS is on, but the cluster does not serve cert-manager.io/v1; clusters with tlsOptions "
+            "are refused until it is installed and the operator is started again"
+        )
+    return found
 
 
 async def _has_routes(discovery: Discovery) -> bool:

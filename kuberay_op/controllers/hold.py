@@ -30,6 +30,8 @@ class Hold:
     message: str
     #: When to ask again; None when the object must be changed first.
     seconds: float | None = None
+    #: Whether it is a plugin's; if not, what it says stands in the condition Ready only.
+    by_plugin: bool = True
 
     @classmethod
     def of(cls, ruling: Ruling) -> Hold:
@@ -80,6 +82,8 @@ def with_agreement(
     """The conditions with ours on plugins: there once a plugin has objected, true again when none does."""
     before = (owner.get("status") or {}).get("conditions") or ()
     own = [c for c in status.get("conditions", before) if c.get("type") != conditions.PLUGINS_AGREE]
+    if hold is not None and not hold.by_plugin:
+        hold = None
     old = _agreement(owner)
     if hold is None and old is None:
         return own

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from types import MappingProxyType
@@ -102,7 +102,7 @@ class Acted:
     #: Refused lately and not tried this time, with the error of that time; and how long that lasts.
     resting: Sequence[Outcome]
     seconds: float
-    #: The batch scheduler's objection to new Pods.
+    #: Why there are no new Pods yet.
     held: Hold | None
 
 
@@ -141,6 +141,8 @@ class Kind(Protocol):
 class Pipeline:
     """Makes passes. One per controller; between passes it only remembers what was refused lately.
 
+    ``before_pods`` says why no Pod can be made yet, and is asked when one should be; ``cert_manager`` is
+    whether its API is there, None when nobody asked.
     ``missing`` are the kinds that plugins watch and the cluster does not serve; ``pauses`` is that memory,
     for kinds that want to look into it.
     """
@@ -157,6 +159,8 @@ class Pipeline:
         requeue: float = 0.0,
         missing: Mapping[tuple[str, str], Watch] = MappingProxyType({}),
         rng: Random,
+        before_pods: Callable[[Scope], Awaitable[Hold | None]] | None = None,
+        cert_manager: bool | None = None,
         pauses: Pauses | None = None,
     ) -> None:
         self._kind = kind
@@ -167,6 +171,8 @@ class Pipeline:
         self._clock = clock
         self._requeue = requeue
         self._missing = missing
+        self._before_pods = before_pods
+        self._cert_manager = cert_manager
         self._finalization = Finalization(hooks=hooks, actor=actor, recorder=recorder)
         self._pauses = pauses or Pauses(clock=clock, rng=rng)
 
@@ -224,7 +230,7 @@ class Pipeline:
         everything = (*acted.outcomes, *acted.resting)
         stopped = self._blamed(everything) or acted.held
         hold = stopped or lacking
-        if hold is not None and not hold.known(scope.owner):
+        if hold is not None and hold.by_plugin and not hold.known(scope.owner):
             self._recorder.warning(scope.owner, hold.reason, reasons.ACTION_RECONCILE, hold.message)
         report = Report(everything, stopped, wanted.problem)
         status = self._kind.status(scope, standing_after(observed.children, acted.outcomes), report)
@@ -291,7 +297,7 @@ class Pipeline:
             return built.obj, self._hooks.validate(built.obj)
 
         owner, problems = await self._hooks.dispatcher.build(check)
-        broken = failure(thaw(owner), self._gates.enabled)
+        broken = failure(thaw(owner), self._gates.enabled, cert_manager=self._cert_manager)
         if broken is not None:
             note = broken.note(scope.namespace, scope.name)
             self._recorder.warning(scope.owner, broken.reason, reasons.ACTION_VALIDATE, note)
@@ -342,9 +348,12 @@ class Pipeline:
         ), (Hold.lacking(sorted(set(lacking))) if lacking else None)
 
     async def _held_back(self, scope: Scope, gang: Gang, plan: Sequence[Action]) -> Hold | None:
-        """The batch scheduler's objection to the Pods of the plan."""
+        """What the Pods of the plan must wait for: something of ours, or the batch scheduler."""
         if not any(_makes_pod(action) for action in plan):
             return None
+        own = await self._before_pods(scope) if self._before_pods else None
+        if own is not None:
+            return own
         ruling = decide(await self._hooks.admit_gang(scope, gang))
         return None if ruling is None else Hold.of(ruling)
 

@@ -8,3 +8,5 @@ from kuberay_op.kube.resource import Resource
 
 RAY_CLUSTERS: Final = Resource("ray.io", "v1", "rayclusters", "RayCluster")
 ROUTES: Final = Resource("route.openshift.io", "v1", "routes", "Route")
+ISSUERS: Final = Resource("cert-manager.io", "v1", "issuers", "Issuer")
+CERTIFICATES: Final = Resource("cert-manager.io", "v1", "certificates", "Certificate")

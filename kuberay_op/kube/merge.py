@@ -7,6 +7,7 @@
 * Lists of :data:`SHARED` are compared item by item by their key; items we do not name stay.
 * Lists of :data:`KEYED` are ours as a whole, but an item keeps what the server has added to it.
 * :data:`SETS` must contain our values; the others stay.
+* Lists of :data:`EXACT` are ours to the last field: what somebody adds to an item makes it another one.
 * Any other list is ours as a whole, in its order; items may have more fields than we name.
 * ``None`` means that a field must not be there. What ``previous`` had and ``desired`` has not is taken away.
 * Quantities are compared by value (``1000m`` is ``1``), and an empty value equals a missing one, because the
@@ -41,6 +42,9 @@ KEYED: Final[Mapping[str, tuple[str, ...]]] = {"ports": ("port", "containerPort"
 
 #: Lists of values without order, to which others add.
 SETS: Final = frozenset({"finalizers"})
+
+#: Lists that say who may talk to whom, so that one field more or less means something else.
+EXACT: Final = frozenset({"ingress", "egress"})
 
 #: Maps whose values are quantities, and fields that are one.
 QUANTITY_MAPS: Final = frozenset({"limits", "requests", "capacity", "hard"})
@@ -152,6 +156,8 @@ def _items(
         stay = [value for value in observed if value in desired or value not in previous]
         result = stay + [value for value in desired if value not in observed]
         return None if len(result) == len(observed) == len(stay) else result
+    if field in EXACT:
+        return None if _bare(observed) == _bare(desired) else thaw(list(desired))
     names = SHARED.get(field) or KEYED.get(field)
     if names and _are_keyed(desired, names) and all(isinstance(item, Mapping) for item in observed):
         return _keyed(observed, desired, previous if _are_keyed(previous, names) else (), path, names)
@@ -159,6 +165,18 @@ def _items(
         _has(have, want, path) for have, want in zip(observed, desired, strict=True)
     )
     return None if same else thaw([overlay(None, want) for want in desired])
+
+
+def _bare(value: Any) -> Any:
+    """A value without what the server leaves out: nulls, empty lists and empty maps of labels."""
+    if isinstance(value, Mapping):
+        bare = {name: _bare(item) for name, item in value.items()}
+        return {name: item for name, item in bare.items() if not _left_out(name, item)}
+    return [_bare(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _left_out(name: str, value: Any) -> bool:
+    return value is None or value == [] or (name == "matchLabels" and value == {})
 
 
 def _keyed(

@@ -16,6 +16,9 @@ from kuberay_op.api.replicas import max_replicas, min_replicas
 from kuberay_op.api.validation.rules import Check, Finding, Findings, run, warning
 from kuberay_op.api.validation.subjects import RAY_CONTAINER_AT, ClusterSubject, GroupSubject
 
+#: Where names are asked for.
+DNS_PORT: Final = 53
+
 _SERVICE_TYPES: Final = ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName")
 
 # --- worker groups
@@ -158,6 +161,44 @@ def _is_quantity(value: Any) -> bool:
     return True
 
 
+# --- networks
+
+
+@warning("warning.no-dns", "A networkPolicy that closes egress lets Pods ask for addresses (port 53).")
+def no_dns(cluster: ClusterSubject) -> Findings:
+    """Without, workers cannot find the head by its name and wait for ever."""
+    policy = cluster.spec.network_policy
+    if not policy or policy.mode == "DenyAllIngress":
+        return
+    text = "no egress rule allows port 53: these Pods cannot resolve names, not even the head's; add one"
+    if not any(map(_opens_dns, policy.head.egress_rules)):
+        yield Finding("networkPolicy.head.egressRules", text)
+    special = {entry.group_name: index for index, entry in enumerate(policy.worker_groups)}
+    if any(group.group_name not in special for group in cluster.groups) and not any(
+        map(_opens_dns, policy.worker.egress_rules)
+    ):
+        yield Finding("networkPolicy.worker.egressRules", text)
+    for index, entry in enumerate(policy.worker_groups):
+        if not any(map(_opens_dns, entry.egress_rules)):
+            yield Finding(("networkPolicy", "workerGroups", index, "egressRules"), text)
+
+
+def _opens_dns(rule: Any) -> bool:
+    """Whether a rule is for all ports, or for one that looks like DNS: 53, a range with it, or a name."""
+    ports = rule.get("ports") if isinstance(rule, Mapping) else None
+    if not ports:
+        return True
+    return any(_is_dns(port) for port in ports if isinstance(port, Mapping))
+
+
+def _is_dns(port: Mapping[str, Any]) -> bool:
+    first = port.get("port")
+    if not isinstance(first, int):
+        return first is None or "dns" in str(first)
+    last = port.get("endPort")
+    return first <= DNS_PORT <= (last if isinstance(last, int) else first)
+
+
 GROUP_RULES: Final[tuple[Check[GroupSubject], ...]] = (
     group_name,
     num_of_hosts,
@@ -172,6 +213,7 @@ RULES: Final[tuple[Check[ClusterSubject], ...]] = (
     service_type,
     memory_limit,
     quantities,
+    no_dns,
 )
 
 

@@ -14,13 +14,14 @@ from kuberay_op.build.gcs_ft import claim_name
 from kuberay_op.clock import Clock
 from kuberay_op.config import Config
 from kuberay_op.controllers.act import Actor
+from kuberay_op.controllers.mtls import TlsSecrets, issue_news
 from kuberay_op.controllers.pauses import Pauses
 from kuberay_op.controllers.pipeline import Observed, Pipeline
 from kuberay_op.controllers.plugins import Kinds
 from kuberay_op.controllers.raycluster.desired import RayClusterKind, just_edited
 from kuberay_op.controllers.raycluster.filters import pod_news
 from kuberay_op.controllers.raycluster.metrics import ClusterMetrics
-from kuberay_op.controllers.resources import RAY_CLUSTERS, ROUTES
+from kuberay_op.controllers.resources import CERTIFICATES, ISSUERS, RAY_CLUSTERS, ROUTES
 from kuberay_op.frozen import FrozenDict, freeze
 from kuberay_op.hooks.typed import Hooks
 from kuberay_op.kube.cache import OWNER
@@ -28,6 +29,7 @@ from kuberay_op.kube.errors import NotFound
 from kuberay_op.kube.events import Events
 from kuberay_op.kube.resource import (
     INGRESSES,
+    NETWORK_POLICIES,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
     SECRETS,
@@ -61,10 +63,19 @@ TRIMS: Final[Mapping[Resource, Trim]] = {
 }
 
 
+#: Kinds that other controllers of RayClusters keep in caches, and the gate of each.
+COMPANIONS: Final[Mapping[Resource, str]] = {
+    NETWORK_POLICIES: "RayClusterNetworkPolicy",
+    ISSUERS: "RayClusterMTLS",
+    CERTIFICATES: "RayClusterMTLS",
+}
+
+
 class RayClusterReconciler:
     """Keeps RayClusters as they should be.
 
-    ``kinds`` are those of children that plugins make; ``routes`` is whether dashboards get a Route.
+    ``kinds`` are those of children that plugins make; ``routes`` is whether dashboards get a Route;
+    ``cert_manager`` is whether the cluster has its API, None when nobody asked.
     """
 
     def __init__(
@@ -80,6 +91,7 @@ class RayClusterReconciler:
         rng: Random,
         metrics: Metrics,
         routes: bool = False,
+        cert_manager: bool | None = None,
     ) -> None:
         self._client = manager.client
         self._clusters = manager.cache(RAY_CLUSTERS)
@@ -92,6 +104,13 @@ class RayClusterReconciler:
         others = [resource for resource in stores if resource != PODS]
         self._wiring = manager.controller(NAME, RAY_CLUSTERS, self.reconcile, when=edited)
         self._wiring.owns(PODS, when=pod_news).owns(*others)
+        secrets = None
+        if cert_manager:
+            # The same selector as that of the controller for certificates, which shares this cache.
+            selector = None if CERTIFICATES in kinds.served else labels.CLUSTER
+            certificates = manager.cache(CERTIFICATES, label_selector=selector)
+            self._wiring.owns(CERTIFICATES, when=issue_news)
+            secrets = TlsSecrets(manager.client, certificates)
         # Read at each scrape, in another thread: the list is taken in one step.
         self._metrics = (
             ClusterMetrics(metrics.registry, self._clusters.list) if config.enable_metrics else None
@@ -116,6 +135,8 @@ class RayClusterReconciler:
             requeue=requeue,
             missing=kinds.missing,
             rng=rng,
+            before_pods=secrets.missing if secrets else None,
+            cert_manager=cert_manager,
             pauses=pauses,
         )
 
@@ -193,7 +214,9 @@ def selectors(config: Config, kinds: Kinds, *, routes: bool) -> dict[Resource, s
         if resource != PODS:  # plugins make none
             # Only what plugins made: a cache of all ConfigMaps, say, would be no use and much memory. Where
             # we have a selector of our own no single one finds both.
-            chosen[resource] = None if resource in chosen else labels.PLUGIN
+            gate = COMPANIONS.get(resource)
+            ours = resource in chosen or (gate is not None and config.gates.enabled(gate))
+            chosen[resource] = None if ours else labels.PLUGIN
     return chosen
 
 
