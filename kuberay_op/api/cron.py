@@ -20,6 +20,9 @@ _NUMBER: Final = re.compile(r"[+-]?0*[0-9]{1,19}", re.ASCII)
 _INT64: Final = 2**63
 _EVERY: Final = "@every "
 
+#: The last day of months that have not 31, in a leap year.
+_LONGEST: Final = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
+
 
 @dataclass(frozen=True, slots=True)
 class Fields:
@@ -36,6 +39,15 @@ class Fields:
     days_of_week: frozenset[int]
     any_day_of_month: bool
     any_day_of_week: bool
+
+    def can_match(self) -> bool:
+        """Whether there is such a time at all: the 30th of February never comes."""
+        if not (self.minutes and self.hours and self.months):
+            return False
+        by_month = any(day <= _LONGEST.get(month, 31) for day in self.days_of_month for month in self.months)
+        by_week = bool(self.days_of_week)
+        either = not (self.any_day_of_month or self.any_day_of_week)
+        return (by_month or by_week) if either else (by_month and by_week)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from kuberay_op.api.cron import parse_schedule
+from kuberay_op.api.cron import Fields, parse_schedule
 from kuberay_op.api.predicates import GateQuery
 from kuberay_op.api.problems import Path, Problem, show
 from kuberay_op.api.raycronjob import RayCronJobSpec
 from kuberay_op.api.validation.rayjob import job_spec
 from kuberay_op.api.validation.rules import Check, Finding, Findings, rule, run
 from kuberay_op.api.validation.subjects import JobSubject
+from kuberay_op.api.zones import find_zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,19 +25,6 @@ class CronSubject:
     at: Path = ("spec",)
 
 
-def is_time_zone(name: str) -> bool:
-    """Whether a time zone of that name exists. ``Local`` is the operator's own."""
-    import zoneinfo  # late: only schedules need it
-
-    if name in ("UTC", "Local"):
-        return True
-    try:
-        zoneinfo.ZoneInfo(name)
-    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):  # a bad name, a folder, no such file
-        return False
-    return True
-
-
 @rule("raycronjob.spec.2", "schedule names no time zone; timeZone does.")
 def zone_in_schedule(cron: CronSubject) -> Findings:
     """The text TZ anywhere in it counts."""
@@ -44,15 +32,19 @@ def zone_in_schedule(cron: CronSubject) -> Findings:
         yield Finding("schedule", "must not hold a time zone (TZ); use timeZone instead", cron.spec.schedule)
 
 
-@rule("raycronjob.spec.3", "schedule is a cron schedule.")
+@rule("raycronjob.spec.3", "schedule is a cron schedule that matches some day.")
 def schedule(cron: CronSubject) -> Findings:
-    """Five fields, or a descriptor such as @daily."""
+    """Five fields, or a descriptor such as @daily. The 30th of February never comes."""
     if "TZ" in cron.spec.schedule:
         return  # rule 2 has said it
     try:
-        parse_schedule(cron.spec.schedule)
+        parsed = parse_schedule(cron.spec.schedule)
     except ValueError as error:
         text = f"{show(cron.spec.schedule)} is not a cron schedule: {error}"
+        yield Finding("schedule", text, cron.spec.schedule)
+        return
+    if isinstance(parsed, Fields) and not parsed.can_match():
+        text = f"{show(cron.spec.schedule)} never matches; choose a day that the months have"
         yield Finding("schedule", text, cron.spec.schedule)
 
 
@@ -67,8 +59,10 @@ def zone_given(cron: CronSubject) -> Findings:
 def zone_known(cron: CronSubject) -> Findings:
     """Names as in Europe/Berlin."""
     zone = cron.spec.time_zone
-    if zone and not is_time_zone(zone):
-        yield Finding("timeZone", f"{show(zone)} is no time zone; write it like Europe/Berlin or UTC", zone)
+    try:
+        find_zone(zone)
+    except ValueError as error:
+        yield Finding("timeZone", str(error), zone)
 
 
 def template(cron: CronSubject) -> Iterator[Problem]:

@@ -15,9 +15,6 @@ from kuberay_op.api.validation import warn_rayjob
 from kuberay_op.api.validation.rules import Check, Finding, Findings, run, warning
 from kuberay_op.api.validation.subjects import JobSubject
 
-#: The longest month a day can be in.
-_LONGEST: Final = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
-
 
 @dataclass(frozen=True, slots=True)
 class WholeCron:
@@ -50,25 +47,6 @@ def _schedule(cron: WholeCron) -> Fields | Every | None:
         return None
 
 
-@warning("warning.cron-never", "schedule matches some day.")
-def never(cron: WholeCron) -> Findings:
-    """The 30th of February never comes."""
-    schedule = _schedule(cron)
-    if isinstance(schedule, Fields) and not _can_match(schedule):
-        yield Finding("spec.schedule", "never matches: no RayJob will be made", cron.obj.spec.schedule)
-
-
-def _can_match(schedule: Fields) -> bool:
-    if not (schedule.minutes and schedule.hours and schedule.months):
-        return False
-    either = not (schedule.any_day_of_month or schedule.any_day_of_week)
-    by_month = any(
-        day <= _LONGEST.get(month, 31) for day in schedule.days_of_month for month in schedule.months
-    )
-    by_week = bool(schedule.days_of_week)
-    return (by_month or by_week) if either else (by_month and by_week)
-
-
 @warning("warning.cron-often", "schedule makes at most one RayJob a minute.")
 def often(cron: WholeCron) -> Findings:
     """The names of RayJobs carry the minute, so the second in a minute is not made."""
@@ -78,7 +56,7 @@ def often(cron: WholeCron) -> Findings:
         yield Finding("spec.schedule", text, cron.obj.spec.schedule)
 
 
-RULES: Final[tuple[Check[WholeCron], ...]] = (gate, name, never, often)
+RULES: Final[tuple[Check[WholeCron], ...]] = (gate, name, often)
 
 
 def check(cron: WholeCron) -> Iterator[Problem]:

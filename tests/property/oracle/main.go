@@ -36,6 +36,32 @@ func askCron(in []string) answer {
 	return refused
 }
 
+// askNext gives the next times of a schedule: in is schedule, zone, base in Unix seconds, how many.
+func askNext(in []string) answer {
+	schedule, err := cron.ParseStandard("TZ=" + in[1] + " " + in[0])
+	if err != nil {
+		return refused
+	}
+	base, err := strconv.ParseInt(in[2], 10, 64)
+	if err != nil {
+		return refused
+	}
+	count, err := strconv.Atoi(in[3])
+	if err != nil {
+		return refused
+	}
+	times := []int64{}
+	next := time.Unix(base, 0)
+	for len(times) < count {
+		next = schedule.Next(next)
+		if next.IsZero() {
+			break
+		}
+		times = append(times, next.Unix())
+	}
+	return answer{"ok": true, "times": times}
+}
+
 func askDuration(in []string) answer {
 	duration, err := time.ParseDuration(in[0])
 	if err != nil {
@@ -88,7 +114,8 @@ func askYaml(in []string) answer {
 }
 
 var operations = map[string]func([]string) answer{
-	"cron": askCron, "duration": askDuration, "quantity": askQuantity, "version": askVersion, "yaml": askYaml,
+	"cron": askCron, "next": askNext, "duration": askDuration, "quantity": askQuantity, "version": askVersion,
+	"yaml": askYaml,
 }
 
 func ask(op string, in []string) (out answer) {

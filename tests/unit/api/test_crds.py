@@ -174,9 +174,10 @@ RayCluster.status:
 RayCluster.status.head:
   podIP podName serviceIP serviceName
 RayCronJob.spec:
-  jobTemplate schedule suspend timeZone
+  concurrencyPolicy failedJobsHistoryLimit jobTemplate schedule startingDeadlineSeconds
+  successfulJobsHistoryLimit suspend timeZone
 RayCronJob.status:
-  lastScheduleTime
+  active conditions lastScheduleTime lastSuccessfulTime observedGeneration
 RayJob.spec:
   activeDeadlineSeconds backoffLimit clusterSelector deletionStrategy entrypoint entrypointNumCpus
   entrypointNumGpus entrypointResources jobId managedBy metadata preRunningDeadlineSeconds
@@ -280,6 +281,10 @@ def test_enums() -> None:
         "spec.deletionStrategy.deletionRules.[].condition.jobDeploymentStatus": ["Failed"],
     }
     assert own("RayService", "enum") == {"status.conditions.[].status": condition_status}
+    assert own("RayCronJob", "enum") == {
+        "spec.concurrencyPolicy": ["Allow", "Forbid", "Replace"],
+        "status.conditions.[].status": condition_status,
+    }
 
 
 def test_required_fields() -> None:
@@ -301,7 +306,10 @@ def test_required_fields() -> None:
         ],
         "status.conditions.[]": condition,
     }
-    assert own("RayCronJob", "required") == {"spec": ["jobTemplate", "schedule"]}
+    assert own("RayCronJob", "required") == {
+        "spec": ["jobTemplate", "schedule"],
+        "status.conditions.[]": condition,
+    }
 
 
 def test_limits_and_keys() -> None:
@@ -315,7 +323,13 @@ def test_limits_and_keys() -> None:
     }
     assert own("RayJob", "minItems") == {"spec.deletionStrategy.deletionRules": 1}
     assert own("RayJob", "x-kubernetes-list-type") == {"spec.deletionStrategy.deletionRules": "atomic"}
-    assert own("RayCronJob", "minLength") == {"spec.timeZone": 1}
+    assert own("RayCronJob", "minLength") == {"spec.timeZone": 1, "status.conditions.[].reason": 1}
+    assert own("RayCronJob", "minimum") == {
+        "spec.failedJobsHistoryLimit": 0,
+        "spec.startingDeadlineSeconds": 0,
+        "spec.successfulJobsHistoryLimit": 0,
+        "status.conditions.[].observedGeneration": 0,
+    }
     assert own("RayCluster", "x-kubernetes-list-map-keys") == {
         "spec.networkPolicy.workerGroups": ["groupName"],
         "status.conditions": ["type"],
@@ -326,7 +340,7 @@ def test_limits_and_keys() -> None:
 def test_number_formats() -> None:
     for kind in VERSIONS:
         for path, form in own(kind, "format").items():
-            wide = path.endswith("observedGeneration")
+            wide = path.endswith(("observedGeneration", "startingDeadlineSeconds"))
             time = path.split(".")[-1].endswith(("Time", "time", "*"))
             assert form == ("int64" if wide else "date-time" if time else "int32"), f"{kind}.{path}"
     assert "format" not in at(schema("RayJob"), "spec.entrypointNumCpus")

@@ -126,7 +126,7 @@ def test_explain_of_the_deprecated_version() -> None:
     [
         ("raycluster.spec.workerGroupSpec", 1, "RayCluster.spec has no field 'workerGroupSpec'; did you mean "
          "'workerGroupSpecs'?"),
-        ("raycronjob.status.zzz", 1, "RayCronJob.status has no field 'zzz'; it has lastScheduleTime"),
+        ("raycronjob.status.zzz", 1, "RayCronJob.status has no field 'zzz'; it has active, conditions, last"),
         ("raycluster.spec.suspend.x", 1, "RayCluster.spec.suspend is of type boolean and has no fields"),
         ("ray", 2, "there is no kind 'ray'"),
     ],
