@@ -26,6 +26,7 @@ IMAGE: Final = "ImagePullFailed"
 OUT_OF_MEMORY: Final = "OutOfMemory"
 CRASHING: Final = "ContainerCrashes"
 NOT_READY: Final = "ContainersNotReady"
+INITIALIZING: Final = "PodInitializing"
 STARTING: Final = "PodStarting"
 
 #: A kubelet switches between these while it tries to pull an image.
@@ -46,6 +47,8 @@ class Trouble:
     text: str
     #: Whether it needs somebody's attention, or only time.
     serious: bool = True
+    #: The container whose log may say more; empty when none does.
+    container: str = ""
 
 
 def trouble(pod: Json) -> Trouble | None:
@@ -102,6 +105,16 @@ def _containers_in_trouble(pod: Json) -> Trouble | None:
     return next((what for what in found if what is not None), None)
 
 
+def _initializing(pod: Json) -> Trouble | None:
+    found: Iterable[Any] = _object(pod, "status").get("initContainerStatuses") or ()
+    for container in found:
+        if isinstance(container, Mapping) and isinstance(_object(container, "state").get("running"), Mapping):
+            name = str(container.get("name"))
+            text = f"has not got past its init container {name}"
+            return Trouble(INITIALIZING, text, serious=False, container=name)
+    return None
+
+
 def _not_ready(pod: Json) -> Trouble | None:
     if not pod_running(pod):
         return None
@@ -142,7 +155,8 @@ def _crash(name: object, ended: Any) -> Trouble:
         return Trouble(OUT_OF_MEMORY, f"has container {name}, which needs more memory than its limit")
     said = f": {quote(ended['message'])}" if ended.get("message") else ""
     how = f" with exit code {ended['exitCode']}" if "exitCode" in ended else ""
-    return Trouble(CRASHING, f"has container {name}, which ends{how} again and again{said}")
+    text = f"has container {name}, which ends{how} again and again{said}"
+    return Trouble(CRASHING, text, container=str(name))
 
 
 def _object(parent: Json, key: str) -> Mapping[str, Any]:
@@ -157,5 +171,6 @@ CHECKS: Final[tuple[Callable[[Json], Trouble | None], ...]] = (
     _node_lost,
     _unscheduled,
     _containers_in_trouble,
+    _initializing,
     _not_ready,
 )

@@ -8,12 +8,14 @@ same failure reads the same and is told once.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from kuberay_op.api import conditions, labels
 from kuberay_op.api.names import SUFFIX_ALPHABET, SUFFIX_LENGTH
+from kuberay_op.api.raycluster import RayCluster
 from kuberay_op.controllers.raycluster.pods import ALL_PODS
 from kuberay_op.controllers.raycluster.why import Obstacle
 from kuberay_op.plan.actions import Action, Create, Delete, Manifest, Outcome
@@ -28,11 +30,20 @@ DENIED: Final = "DeniedByAdmission"
 FORBIDDEN: Final = "OperatorForbidden"
 #: The Pod names a ServiceAccount that does not exist.
 NO_ACCOUNT: Final = "ServiceAccountMissing"
+#: An object that is not the cluster's has the name that one of its objects needs.
+NAME_TAKEN: Final = "NameTaken"
+#: The API server asks a webhook that does not answer.
+WEBHOOK_AWAY: Final = "WebhookUnreachable"
 #: Anything else that the API server refused.
 REFUSED: Final = "WriteRefused"
 
+#: All of them: what the operator wanted to do and could not.
+REFUSALS: Final = frozenset({QUOTA, DENIED, FORBIDDEN, NO_ACCOUNT, NAME_TAKEN, WEBHOOK_AWAY, REFUSED})
+
 _KINDS_OF_REFUSAL: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
+    (re.compile(r"exists and is not ours"), NAME_TAKEN),
     (re.compile(r"exceeded quota|failed quota"), QUOTA),
+    (re.compile(r"failed calling webhook"), WEBHOOK_AWAY),
     (re.compile(r"admission webhook|ValidatingAdmissionPolicy|violates PodSecurity"), DENIED),
     (re.compile(r"cannot (create|delete|patch|update) resource"), FORBIDDEN),
     (re.compile(r"service ?account.* not found", re.IGNORECASE), NO_ACCOUNT),
@@ -62,11 +73,46 @@ class Failure:
         """The message of ``ReplicaFailure``."""
         return f"{self.mark}\n{self.cause}"
 
-    def obstacle(self, look: str) -> Obstacle:
-        """As something that stands in the way of the cluster; ``look`` is the command that shows more."""
+    def obstacle(self, cluster: RayCluster) -> Obstacle:
+        """As something that stands in the way of the cluster."""
         kind = next((word for words, word in _KINDS_OF_REFUSAL if words.search(self.cause)), REFUSED)
         verb = {Create: "made", Delete: "deleted"}.get(type(self.action), "changed")
-        return Obstacle(kind, f"{subject(self.action.obj)} cannot be {verb}: {self.cause}", look)
+        text = f"{subject(self.action.obj)} cannot be {verb}: {self.cause}"
+        return Obstacle(kind, text, look_further(kind, text, cluster))
+
+
+#: For each kind of refusal, what in its text to look for and the command that shows more of that.
+_LOOKS: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
+    QUOTA: (re.compile(r"quota: (?P<name>[\w.-]+)"), "kubectl describe resourcequota {name} -n {namespace}"),
+    NO_ACCOUNT: (re.compile(r'"(?P<name>[\w.-]+)" not found'), "kubectl get serviceaccounts -n {namespace}"),
+    NAME_TAKEN: (
+        re.compile(r"(?P<kind>[a-z.]+) (?P<at>[\w.-]+)/(?P<name>[\w.-]+) exists and is not ours"),
+        "kubectl get {kind} {name} -n {at} -o yaml",
+    ),
+    FORBIDDEN: (
+        re.compile(r'User "(?P<user>[^"]+)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"'),
+        "kubectl auth can-i {verb} {resource} -n {namespace} --as={user}",
+    ),
+    WEBHOOK_AWAY: (
+        re.compile("webhook"),
+        "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
+    ),
+    DENIED: (
+        re.compile("webhook|Policy"),
+        "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,"
+        "validatingadmissionpolicies",
+    ),
+}
+
+
+def look_further(kind: str, text: str, cluster: RayCluster) -> str:
+    """The command that shows more of what was refused."""
+    words, command = _LOOKS.get(kind, (None, ""))
+    found = words.search(text) if words else None
+    if found:
+        words_found = {name: shlex.quote(word) for name, word in found.groupdict().items()}
+        return command.format_map({"namespace": cluster.namespace, **words_found})
+    return f"kubectl describe raycluster {cluster.name} -n {cluster.namespace}"
 
 
 def failures_of(outcomes: Iterable[Outcome]) -> list[Failure]:

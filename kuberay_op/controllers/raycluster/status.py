@@ -207,9 +207,8 @@ def _say_suspended(conditions: Conditions, cluster: RayCluster, pods: Sequence[P
 
 
 def _say_ready(conditions: Conditions, standing: Standing, pods: Sequence[PodView]) -> None:
-    situation = Situation(standing.cluster, pods)
-    look = situation.describe("raycluster", standing.cluster.name)
-    in_the_way = [*standing.objections, *(failure.obstacle(look) for failure in standing.failures)]
+    refused = (failure.obstacle(standing.cluster) for failure in standing.failures)
+    in_the_way = [*standing.objections, *refused]
     found = obstacles(Situation(standing.cluster, pods, in_the_way))
     first = summary(found)
     conditions.set(words.SERVICE_READY, not found, first.reason, first.text)

@@ -8,17 +8,18 @@ Texts change only when the situation does: the first one stands in the status.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kuberay_op.api import labels, replicas
 from kuberay_op.api.predicates import autoscaling_enabled, externally_managed
 from kuberay_op.api.raycluster import RayCluster
+from kuberay_op.plan.actions import Manifest
 from kuberay_op.plan.pods import distinct
 from kuberay_op.plan.podview import PodView, heads, workers
 from kuberay_op.plan.suspend import Suspend, step_of
-from kuberay_op.plan.trouble import Trouble, trouble
+from kuberay_op.plan.trouble import CRASHING, Trouble, quote, trouble
 
 # --- reasons of the condition Ready
 
@@ -44,6 +45,16 @@ WORKERS_SURPLUS: Final = "WorkersSurplus"
 DOUBLED_GROUP: Final = "DoubledGroup"
 #: Pods belong to no group of the spec.
 LEFT_OVER: Final = "PodsLeftOver"
+#: A Pod mounts a volume claim that does not exist.
+CLAIM_MISSING: Final = "VolumeClaimMissing"
+#: A Pod mounts a volume claim that has no volume yet.
+CLAIM_UNBOUND: Final = "VolumeClaimUnbound"
+
+#: Set on what is deleted only after all that belongs to it.
+FOREGROUND: Final = "foregroundDeletion"
+
+#: Events that say no more than that a Pod needs time.
+_ORDINARY_EVENTS: Final = frozenset({"Unhealthy", "FailedScheduling", "NodeNotReady"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +80,11 @@ class Situation:
     pods: Sequence[PodView] = ()
     #: What went wrong or was refused in the last pass: invalid spec, plugins, failed writes. First is first.
     failures: Sequence[Obstacle] = ()
+    # Only ``kuberay-op why`` knows these; the operator reads neither events nor claims.
+    #: The last warning event about an object, by its UID: reason and note.
+    warnings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    #: The volume claims that Pods mount, by name; None for one that does not exist.
+    claims: Mapping[str, Manifest | None] = field(default_factory=dict)
 
     def describe(self, kind: str, name: str) -> str:
         """The command that shows an object of the cluster."""
@@ -105,6 +121,10 @@ def deleting(situation: Situation) -> Iterator[Obstacle]:
     if not metadata.deletion_timestamp:
         return
     yield from situation.failures
+    if FOREGROUND in metadata.finalizers:
+        for pod in situation.pods:
+            if what := _trouble(situation, pod):
+                yield _about(situation, "Pod", pod, what)
     held = ", ".join(metadata.finalizers)
     text = f"it is being deleted{f'; finalizers hold it: {held}' if held else ''}"
     yield Obstacle(
@@ -157,8 +177,35 @@ def head(situation: Situation) -> Iterator[Obstacle]:
         look = situation.describe("raycluster", situation.cluster.name)
         yield Obstacle(NO_HEAD, "there is no head Pod", look, serious=False)
     for pod in staying or found:
-        if what := _trouble(pod):
+        if what := _trouble(situation, pod):
             yield _about(situation, "head Pod", pod, what)
+
+
+def volume_claims(situation: Situation) -> Iterator[Obstacle]:
+    """What Pods mount must exist and have a volume."""
+    users: dict[str, str] = {}
+    for pod in situation.pods:
+        for name in mounted_claims(pod.pod):
+            users.setdefault(name, pod.name)
+    for name, claim in situation.claims.items():
+        if name not in users:
+            continue
+        who = f"volume claim {name}, which Pod {users[name]} mounts,"
+        look = f"kubectl get persistentvolumeclaims -n {situation.cluster.namespace}"
+        if claim is None:
+            yield Obstacle(CLAIM_MISSING, f"{who} does not exist; create it", look)
+        elif (claim.get("status") or {}).get("phase") != "Bound":
+            reason, note = situation.warnings.get(claim["metadata"]["uid"], ("", ""))
+            said = f": {reason}: {quote(note)}" if note else ""
+            look = situation.describe("persistentvolumeclaim", name)
+            yield Obstacle(CLAIM_UNBOUND, f"{who} has no volume yet{said}", look)
+
+
+def mounted_claims(pod: Manifest) -> list[str]:
+    """The names of the volume claims in a Pod's spec."""
+    volumes = (pod.get("spec") or {}).get("volumes") or ()
+    found = [(volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in volumes]
+    return [name for name in found if name]
 
 
 def groups(situation: Situation) -> Iterator[Obstacle]:
@@ -213,6 +260,7 @@ LAST_WORDS: Final[tuple[Question, ...]] = (
 
 QUESTIONS: Final[tuple[Question, ...]] = (
     failures,        # what was refused explains what is missing
+    volume_claims,   # what is missing explains why Pods wait
     head,            # without a head no worker becomes ready
     doubled_groups,  # a mistake that nothing else shows
     groups,          # then the workers
@@ -224,7 +272,7 @@ def _troubled(situation: Situation, group: str, found: Sequence[PodView]) -> Ite
     """The troubles of a group's workers, each kind of trouble once."""
     by_reason: dict[tuple[bool, str], list[tuple[PodView, Trouble]]] = {}
     for pod in found:
-        what = _trouble(pod)
+        what = _trouble(situation, pod)
         if what is not None:
             by_reason.setdefault((what.serious, what.reason), []).append((pod, what))
     for troubled in by_reason.values():
@@ -235,19 +283,33 @@ def _troubled(situation: Situation, group: str, found: Sequence[PodView]) -> Ite
             text = (
                 f"{len(troubled)} of {len(found)} workers of group {group}, such as {pod.name}: {what.text}"
             )
-            yield Obstacle(what.reason, text, situation.describe("pod", pod.name))
+            yield Obstacle(what.reason, text, _look_at(situation, pod, what))
         else:
             text = f"{len(troubled)} of {len(found)} workers of group {group} are not ready: {what.reason}"
-            yield Obstacle(what.reason, text, situation.describe("pod", pod.name), serious=False)
+            yield Obstacle(what.reason, text, _look_at(situation, pod, what), serious=False)
 
 
-def _trouble(pod: PodView) -> Trouble | None:
-    return None if pod.ready and not pod.terminating else trouble(pod.pod)
+def _trouble(situation: Situation, pod: PodView) -> Trouble | None:
+    what = None if pod.ready and not pod.terminating else trouble(pod.pod)
+    reason, note = situation.warnings.get(pod.uid, ("", ""))
+    if what is None or what.serious or not note:
+        return what
+    serious = reason not in _ORDINARY_EVENTS
+    text = f"{what.text}; the last warning about it is {reason}: {quote(note)}"
+    return replace(what, reason=reason if serious else what.reason, text=text, serious=serious)
 
 
 def _about(situation: Situation, who: str, pod: PodView, what: Trouble) -> Obstacle:
-    look = situation.describe("pod", pod.name)
-    return Obstacle(what.reason, f"{who} {pod.name} {what.text}", look, what.serious)
+    return Obstacle(
+        what.reason, f"{who} {pod.name} {what.text}", _look_at(situation, pod, what), what.serious
+    )
+
+
+def _look_at(situation: Situation, pod: PodView, what: Trouble) -> str:
+    if not what.container:
+        return situation.describe("pod", pod.name)
+    ended = " --previous" if what.reason == CRASHING else ""
+    return f"kubectl logs {pod.name} -n {situation.cluster.namespace} -c {what.container}{ended}"
 
 
 def _count(names: Sequence[str], noun: str) -> str:

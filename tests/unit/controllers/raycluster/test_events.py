@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from kuberay_op.api.raycluster import RayCluster
 from kuberay_op.controllers.raycluster.events import notes, restart_policy_notes
 from kuberay_op.controllers.raycluster.failures import failures_of, without_random_name
 from kuberay_op.features import Gates
@@ -147,19 +150,36 @@ def test_only_names_that_the_server_made_up_are_cut_out() -> None:
     assert without_random_name("a-w-bcdfg", {"metadata": {"name": "a"}}) == "a-w-bcdfg"
 
 
-def test_refusals_are_told_apart() -> None:
-    texts = {
-        "exceeded quota: q, requested: pods=1": "QuotaExceeded",
-        'admission webhook "x" denied the request: no': "DeniedByAdmission",
-        'violates PodSecurity "restricted:latest"': "DeniedByAdmission",
-        'User "u" cannot create resource "pods"': "OperatorForbidden",
-        'error looking up service account ns/x: serviceaccount "x" not found': "ServiceAccountMissing",
-        "anything else": "WriteRefused",
-    }
-    for text, reason in texts.items():
-        found = failures_of([refused(pods.worker(OWNER), text)])[0].obstacle("look")
-        assert found.reason == reason
-        assert found.text == f"a worker Pod of group workers cannot be made: {text}"
+@pytest.mark.parametrize(
+    ("text", "reason", "look"),
+    [
+        ("exceeded quota: q.1, requested: pods=1", "QuotaExceeded", "describe resourcequota q.1 -n default"),
+        ('admission webhook "x" denied the request: no', "DeniedByAdmission", "get validatingwebhook"),
+        ('violates PodSecurity "restricted:latest"', "DeniedByAdmission", "describe raycluster a -n default"),
+        (
+            'User "b c" cannot create resource "pods" in API group',
+            "OperatorForbidden",
+            "auth can-i create pods -n default --as='b c'",
+        ),
+        (
+            'error looking up service account ns/x: serviceaccount "x" not found',
+            "ServiceAccountMissing",
+            "get serviceaccounts -n default",
+        ),
+        (
+            "services default/a-head-svc exists and is not ours: its controller is nobody",
+            "NameTaken",
+            "get services a-head-svc -n default -o yaml",
+        ),
+        ('failed calling webhook "x": dial tcp', "WebhookUnreachable", "get validatingwebhook"),
+        ("anything else", "WriteRefused", "describe raycluster a -n default"),
+    ],
+)
+def test_refusals_are_told_apart(text: str, reason: str, look: str) -> None:
+    found = failures_of([refused(pods.worker(OWNER), text)])[0].obstacle(RayCluster(OWNER))
+    assert found.reason == reason
+    assert found.text == f"a worker Pod of group workers cannot be made: {text}"
+    assert found.look.startswith(f"kubectl {look}")
 
 
 def test_the_first_autoscaler_is_warned_of_pods_that_restart() -> None:
