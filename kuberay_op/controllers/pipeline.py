@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from kuberay_op.api import conditions, reasons
 from kuberay_op.api.problems import Problem
@@ -42,7 +42,7 @@ from kuberay_op.hooks.isolation import about
 from kuberay_op.hooks.patches import Change
 from kuberay_op.hooks.scope import Gang, Scope, Watch
 from kuberay_op.hooks.typed import Hooks
-from kuberay_op.hooks.verdicts import Ruling, decide
+from kuberay_op.hooks.verdicts import Ruling, Verdict, decide
 from kuberay_op.kube.apply import NotOurs
 from kuberay_op.kube.errors import BadRequest, Forbidden, InvalidObject
 from kuberay_op.kube.events import Recorder
@@ -62,6 +62,8 @@ class Observed:
 
     owner: Manifest
     children: Sequence[Manifest] = ()
+    #: What Ray itself has said, in the form that the kind gives it; None where nobody asks Ray.
+    ray: Any = None
 
     @property
     def uid(self) -> str:
@@ -137,6 +139,31 @@ class Kind(Protocol):
         """Told that this status was written; answers whether there is something to be done at once."""
         ...
 
+    # What a kind may leave out when it is derived from this class.
+
+    def finalizers(self) -> Sequence[str]:
+        """Finalizers of our own that every object of the kind carries while it lives."""
+        return ()
+
+    def finalize(self, scope: Scope, finalizer: str) -> Verdict | None:
+        """Whether what a finalizer of our own stands for is done; None when it is not our own. Pure."""
+        return None
+
+    def lets_go(self, scope: Scope) -> Literal["", "first", "also"]:
+        """Whether the batch scheduler is to free the gang although its owner stays. Pure.
+
+        ``first``: nothing else is done before it has; ``also``: its failure is only told.
+        """
+        return ""
+
+    def due(self, scope: Scope) -> float | None:
+        """Seconds until the object must be looked at although nothing happens; None for never. Pure."""
+        return None
+
+    def news(self, scope: Scope, status: Mapping[str, Any]) -> Iterable[Note]:
+        """What users should be told of a status that was just written. Pure."""
+        return ()
+
 
 class Pipeline:
     """Makes passes. One per controller; between passes it only remembers what was refused lately.
@@ -187,6 +214,7 @@ class Pipeline:
             now=self._clock.now(),
             gate=self._gates.enabled,
             children=observed.by_kind(),
+            ray=observed.ray,
         )
         began, outcome = time.monotonic(), "error"
         with about(observed.uid):
@@ -221,10 +249,12 @@ class Pipeline:
         scope = replace(scope, rulings=tuple(rulings))
         await self._obey(key, scope, observed, rulings)
         claimed = await self._hooks.dispatcher.build(lambda: self._hooks.finalizers(scope))
-        if await self._actor.add_finalizers(key, scope.owner, sorted(claimed)):
+        if await self._actor.add_finalizers(key, scope.owner, sorted({*claimed, *self._kind.finalizers()})):
             return Result.after(0.0).saying(finalizers="added")  # no child may exist before they do
 
         gang = self._kind.gang(scope.owner) if self._hooks.scheduler else Gang(scope.name, ())
+        if self._hooks.scheduler:
+            await self._let_go(key, scope, observed, gang)
         wanted, lacking = await self._hooks.dispatcher.build(lambda: self._wanted(scope, gang))
         acted = await self._act(key, scope, observed, gang, wanted)
         everything = (*acted.outcomes, *acted.resting)
@@ -235,9 +265,9 @@ class Pipeline:
         report = Report(everything, stopped, wanted.problem)
         status = self._kind.status(scope, standing_after(observed.children, acted.outcomes), report)
         written = await self._report(key, scope, status, hold)
-        again = written and self._kind.written(scope, status)
+        again = written and self._told(scope, status)
         self._raise(acted, wanted)
-        return self._result(acted.plan, written=written, again=again)
+        return self._result(acted.plan, written=written, after=0.0 if again else self._kind.due(scope))
 
     async def _act(self, key: Key, scope: Scope, observed: Observed, gang: Gang, wanted: Wanted) -> Acted:
         """Plan, and carry out what may be carried out now."""
@@ -269,11 +299,32 @@ class Pipeline:
         if wanted.problem:
             raise Retry(wanted.problem)
 
-    def _result(self, plan: Sequence[Action], *, written: bool, again: bool) -> Result:
-        if again:
-            result = Result.after(0.0)
-        else:
-            result = Result.after(self._requeue) if self._requeue > 0 else Result.done()
+    async def _let_go(self, key: Key, scope: Scope, observed: Observed, gang: Gang) -> None:
+        """Have the batch scheduler free what the gang of an owner that stays holds, if it is time."""
+        match self._kind.lets_go(scope):
+            case "first":
+                await self._obey(key, scope, observed, await self._hooks.release_gang(scope, gang))
+                note = f"the batch scheduler {self._hooks.scheduler} has let go of {gang.name}"
+                self._recorder.normal(
+                    scope.owner, reasons.BATCH_SCHEDULER_CLEANED_UP, reasons.ACTION_CLEANUP, note
+                )
+            case "also":
+                try:
+                    await self._hooks.release_gang(scope, gang)
+                except PluginError as error:
+                    reason = reasons.FAILED_TO_CLEANUP_BATCH_SCHEDULER
+                    self._recorder.warning(scope.owner, reason, reasons.ACTION_CLEANUP, str(error))
+
+    def _told(self, scope: Scope, status: Mapping[str, Any]) -> bool:
+        """A status was written: say so, and whether there is something to be done at once."""
+        for note in self._kind.news(scope, status):
+            self._recorder.event(scope.owner, note.type, note.reason, note.action, note.text)
+        return self._kind.written(scope, status)
+
+    def _result(self, plan: Sequence[Action], *, written: bool, after: float | None) -> Result:
+        times = [after, self._requeue if self._requeue > 0 else None]
+        seconds = min((each for each in times if each is not None), default=None)
+        result = Result.done() if seconds is None else Result.after(seconds)
         if plan:
             counts = Counter(f"{type(action).__name__} {action.obj.get('kind')}" for action in plan)
             result = result.saying(actions=[f"{what} ×{times}" for what, times in counts.items()])
@@ -301,8 +352,9 @@ class Pipeline:
         if broken is not None:
             note = broken.note(scope.namespace, scope.name)
             self._recorder.warning(scope.owner, broken.reason, reasons.ACTION_VALIDATE, note)
-            if status := self._kind.invalid(scope, broken):
-                await self._actor.publish(key, scope.owner, status)
+            status = self._kind.invalid(scope, broken)
+            if status and await self._actor.publish(key, scope.owner, status):
+                self._told(scope, status)
             raise Invalid(broken.message)
         errors = [f"plugin {plugin}: {found}" for plugin, found in problems if found.severity == "error"]
         if errors:
@@ -423,7 +475,8 @@ def missing_api(plugin: str, watch: Watch) -> str:
 
 
 def _makes_pod(action: Action) -> bool:
-    return isinstance(action, Create) and action.obj.get("kind") == PODS.kind
+    """Whether an action makes a Pod, or a cluster, which is many."""
+    return isinstance(action, Create) and action.obj.get("kind") in (PODS.kind, "RayCluster")
 
 
 def _generation(owner: Manifest) -> Any:

@@ -33,6 +33,8 @@ class Scope:
     children: Mapping[str, Sequence[Manifest]] = field(default_factory=lambda: _NOTHING)
     #: What the awaited hooks of this pass answered so far.
     rulings: tuple[Ruling, ...] = ()
+    #: What Ray itself has said about the owner, where the operator asks it; its form depends on the kind.
+    ray: Any = None
 
     @property
     def kind(self) -> str:

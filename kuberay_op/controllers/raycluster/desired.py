@@ -21,7 +21,7 @@ from kuberay_op.build.route import head_route
 from kuberay_op.build.service import head_service, headless_service, serve_service
 from kuberay_op.config import Config
 from kuberay_op.controllers.notes import Note
-from kuberay_op.controllers.pipeline import Report, causes_of
+from kuberay_op.controllers.pipeline import Kind, Report, causes_of
 from kuberay_op.controllers.raycluster.claim import claim_notes, wanted_claim
 from kuberay_op.controllers.raycluster.events import notes, restart_policy_notes
 from kuberay_op.controllers.raycluster.failures import failures_of
@@ -40,7 +40,7 @@ from kuberay_op.plan.suspend import step_of
 TOKEN_BYTES: Final = 32
 
 
-class RayClusterKind:
+class RayClusterKind(Kind):
     """The RayCluster's part in the pipeline.
 
     With ``routes`` the dashboard gets an OpenShift Route rather than an Ingress; ``new_token`` makes the
