@@ -18,7 +18,7 @@ from kuberay_op.kube.cache import Store
 from kuberay_op.kube.client import Client, PatchKind
 from kuberay_op.kube.errors import AlreadyExists, NotFound
 from kuberay_op.kube.events import Recorder
-from kuberay_op.kube.merge import merge_patch
+from kuberay_op.kube.merge import exact_patch, merge_patch
 from kuberay_op.kube.resource import PODS, Key, Object, Resource
 from kuberay_op.plan.actions import Action, Create, Delete, Manifest, Outcome, Update
 from kuberay_op.plan.diff import identity
@@ -29,7 +29,10 @@ TIMES = ("lastUpdateTime", "stateTransitionTimes")
 
 
 class Actor:
-    """Writes for one controller, and remembers what the caches must show before the next pass."""
+    """Writes for one controller, and remembers what the caches must show before the next pass.
+
+    ``whole`` are the fields of the status that become what is given, not only get it: copies of something.
+    """
 
     def __init__(
         self,
@@ -40,6 +43,7 @@ class Actor:
         stores: Mapping[Resource, Store],
         expectations: Expectations,
         recorder: Recorder,
+        whole: Sequence[str] = (),
     ) -> None:
         self._client = client
         self._applier = Applier(client)
@@ -48,6 +52,7 @@ class Actor:
         self._stores = stores
         self._expectations = expectations
         self._recorder = recorder
+        self._whole = frozenset(whole)
 
     async def act(self, key: Key, plan: Sequence[Action]) -> list[Outcome]:
         """Do it lane by lane; an action that fails keeps only those from being done that need it."""
@@ -125,8 +130,11 @@ class Actor:
     async def publish(self, key: Key, owner: Manifest, status: Object) -> bool:
         """Write the status if it says something new; times alone are not news."""
         before = owner.get("status") or {}
-        patch = merge_patch(before, {name: value for name, value in status.items() if name != "conditions"})
+        apart = {"conditions", *self._whole}
+        patch = merge_patch(before, {name: value for name, value in status.items() if name not in apart})
         patch = patch or {}
+        copies = {name: status[name] for name in self._whole if name in status}
+        patch |= exact_patch({name: before.get(name) for name in copies}, copies)
         # As a whole: a merge patch replaces lists, and one that is not said any more must go.
         conditions = status.get("conditions")
         if conditions is not None and list(conditions) != list(before.get("conditions") or ()):

@@ -88,6 +88,19 @@ def merge_patch(
     return _fields(observed, _with_data(desired), _with_data(previous or {}), ()) or None
 
 
+def exact_patch(observed: Mapping[str, Any], desired: Mapping[str, Any]) -> Object:
+    """The merge patch that makes ``observed`` the same as ``desired``; empty if it is. None is "not there"."""
+    patch: Object = {}
+    for name in {**observed, **desired}:
+        have, want = observed.get(name), desired.get(name)
+        if isinstance(have, Mapping) and isinstance(want, Mapping):
+            if below := exact_patch(have, want):
+                patch[name] = below
+        elif have != want:
+            patch[name] = thaw(overlay(None, want))
+    return patch
+
+
 def overlay(target: Any, patch: Any) -> Any:
     """What a JSON merge patch makes of a value (RFC 7396). The arguments are not changed."""
     if not isinstance(patch, Mapping):
