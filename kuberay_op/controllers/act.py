@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from kuberay_op.controllers.owner import owned
 from kuberay_op.errors import OperatorError
 from kuberay_op.frozen import freeze
 from kuberay_op.hooks.scope import Scope
+from kuberay_op.hooks.verdicts import Done as Finished
 from kuberay_op.hooks.verdicts import Ruling, Wait
 from kuberay_op.kube.apply import Action as Done
 from kuberay_op.kube.apply import Applied, Applier
@@ -19,7 +21,7 @@ from kuberay_op.kube.client import Client, PatchKind
 from kuberay_op.kube.errors import AlreadyExists, NotFound
 from kuberay_op.kube.events import Recorder
 from kuberay_op.kube.merge import exact_patch, merge_patch
-from kuberay_op.kube.resource import PODS, Key, Object, Resource
+from kuberay_op.kube.resource import PODS, SECRETS, Key, Object, Resource
 from kuberay_op.plan.actions import Action, Create, Delete, Manifest, Outcome, Update
 from kuberay_op.plan.diff import identity
 from kuberay_op.runtime.expectations import Expectations
@@ -110,9 +112,23 @@ class Actor:
             if identity(obj) not in there
         ]
         for outcome in await self.act(key, plan):
+            made = outcome.action.obj
+            what = getattr(ruling.verdict, "called", "") or str(made["kind"])
+            word = "".join(part[:1].upper() + part[1:] for part in what.split())
+            place = f"{what} {scope.namespace}/{made['metadata']['name']}"
             if outcome.error is not None:
-                return OperatorError(f"plugin {ruling.plugin}: {named(outcome.action.obj)}: {outcome.error}")
+                note = f"Failed to create {place}, {outcome.error}"
+                self._recorder.warning(scope.owner, f"FailedToCreate{word}", reasons.ACTION_CREATE, note)
+                return OperatorError(f"plugin {ruling.plugin}: {named(made)}: {outcome.error}")
+            if outcome.changed:
+                note = f"Created {place}"
+                self._recorder.normal(scope.owner, f"Created{word}", reasons.ACTION_CREATE, note)
         return None
+
+    async def secret(self, key: Key, name: str) -> Mapping[str, bytes]:
+        """What a Secret in the owner's namespace holds."""
+        found = await self._client.get(SECRETS, name, key.namespace, owner=key)
+        return {field: base64.b64decode(text) for field, text in (found.get("data") or {}).items()}
 
     def resource(self, obj: Manifest) -> Resource:
         """Where objects of this kind live; kinds that nobody watches are refused."""
@@ -165,15 +181,16 @@ class Actor:
         await self._set_finalizers(key, owner, [*there, *missing], f"adding {', '.join(missing)}")
         return True
 
-    async def remove_finalizer(self, key: Key, owner: Manifest, finalizer: str, why: str) -> None:
+    async def remove_finalizer(self, key: Key, owner: Manifest, finalizer: str, done: Finished) -> None:
         """Take one finalizer off the owner, and say why in an event."""
         there = [other for other in owner["metadata"].get("finalizers") or () if other != finalizer]
-        note = f"{finalizer}: {why}"
+        note = f"{finalizer}: {done.reason}"
         try:
             await self._set_finalizers(key, owner, there, note)
         except NotFound:
             return
-        self._recorder.normal(owner, reasons.FINALIZER_RELEASED, reasons.ACTION_CLEANUP, note)
+        say = self._recorder.warning if done.warning else self._recorder.normal
+        say(owner, done.event or reasons.FINALIZER_RELEASED, reasons.ACTION_CLEANUP, note)
 
     async def _set_finalizers(self, key: Key, owner: Manifest, finalizers: list[str], reason: str) -> None:
         # With the version, so that a finalizer that somebody adds meanwhile is not lost.

@@ -7,7 +7,7 @@ collection; only what a finalizer stands for is done here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kuberay_op.api import conditions, finalizers, reasons
@@ -20,9 +20,13 @@ from kuberay_op.hooks.typed import Hooks
 from kuberay_op.hooks.verdicts import Done, Refuse, Ruling, Wait
 from kuberay_op.kube.events import Recorder
 from kuberay_op.kube.resource import Key
+from kuberay_op.plan.actions import Delete
 
 #: Seconds until a finalizer whose plugin fails or refuses is asked again.
 AGAIN: Final = 10.0
+
+#: Pods are deleted several at a time.
+PODS_LANE: Final = "Pods of a deleted owner"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +55,14 @@ class Finalization:
             if not finalizer.startswith(finalizers.OURS):
                 continue  # somebody else's; they will take it off
             done = await self._step(key, scope, finalizer)
-            if isinstance(done, Hold):
+            if not isinstance(done, Done):
                 holds.append(done)
                 continue
             await self._actor.remove_finalizer(key, scope.owner, finalizer, done)
             return Progress(released=finalizer)
         return Progress(holds=tuple(holds))
 
-    async def _step(self, key: Key, scope: Scope, finalizer: str) -> str | Hold:
+    async def _step(self, key: Key, scope: Scope, finalizer: str) -> Done | Hold:
         """Why the finalizer can go, or why it cannot."""
         try:
             ruling = await self._hooks.finalize(scope, finalizer)
@@ -66,15 +70,27 @@ class Finalization:
             return Hold(conditions.PLUGIN_FAILED, f"{finalizer}: {error}", AGAIN)
         match ruling:
             case None:
-                return "no enabled plugin claims it"
-            case Ruling(plugin, Done(reason=reason)):
-                return reason or f"plugin {plugin} is done"
-            case Ruling(plugin, Wait()):
-                failed = await self._actor.make_for(key, scope, ruling)
-                return Hold.failed(failed, AGAIN) if failed else Hold.of(ruling)
+                return Done("no enabled plugin claims it")
+            case Ruling(plugin, Done() as done):
+                return replace(done, reason=done.reason or f"plugin {plugin} is done")
+            case Ruling(plugin, Wait() as wait):
+                failed = await self._stop_pods(key, scope, plugin) if wait.stop_pods else None
+                failed = failed or await self._actor.make_for(key, scope, ruling)
+                # Not later than the plugin wants: it may have a deadline.
+                return Hold.failed(failed, min(AGAIN, wait.seconds)) if failed else Hold.of(ruling)
             case Ruling(plugin, Refuse(reason=reason)):
                 return Hold(conditions.PLUGIN_REFUSES, f"{finalizer}: plugin {plugin}: {reason}", AGAIN)
         raise OperatorError(f"{finalizer}: {ruling} is no answer")
+
+    async def _stop_pods(self, key: Key, scope: Scope, plugin: str) -> OperatorError | None:
+        """Delete the owner's Pods, which would otherwise go on until the owner itself is gone."""
+        plan = [
+            Delete(pod, f"plugin {plugin} waits for the Pods to go", lane=PODS_LANE)
+            for pod in scope.children.get("Pod", ())
+            if "deletionTimestamp" not in pod["metadata"]
+        ]
+        errors = [outcome.error for outcome in await self._actor.act(key, plan) if outcome.error]
+        return OperatorError(f"plugin {plugin}: a Pod cannot be deleted: {errors[0]}") if errors else None
 
     async def _release_gang(self, scope: Scope, gang: Callable[[], Gang]) -> tuple[Hold, ...]:
         """Let the scheduler free the gang; its failure must not hold the deletion of the object."""

@@ -20,6 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol
@@ -28,6 +29,7 @@ from kuberay_op.api import conditions, reasons
 from kuberay_op.api.problems import Problem
 from kuberay_op.api.validation import Failure, failure
 from kuberay_op.clock import Clock
+from kuberay_op.config import Config
 from kuberay_op.controllers.act import Actor, kind_of, named
 from kuberay_op.controllers.finalize import Finalization
 from kuberay_op.controllers.hold import Hold, with_agreement
@@ -171,7 +173,7 @@ class Pipeline:
     ``before_pods`` says why no Pod can be made yet, and is asked when one should be; ``cert_manager`` is
     whether its API is there, None when nobody asked.
     ``missing`` are the kinds that plugins watch and the cluster does not serve; ``pauses`` is that memory,
-    for kinds that want to look into it.
+    for kinds that want to look into it; ``config`` is what plugins get to see of the configuration.
     """
 
     def __init__(
@@ -189,8 +191,10 @@ class Pipeline:
         before_pods: Callable[[Scope], Awaitable[Hold | None]] | None = None,
         cert_manager: bool | None = None,
         pauses: Pauses | None = None,
+        config: Config | None = None,
     ) -> None:
         self._kind = kind
+        self._config = config or Config()
         self._hooks = hooks
         self._actor = actor
         self._recorder = recorder
@@ -215,6 +219,8 @@ class Pipeline:
             gate=self._gates.enabled,
             children=observed.by_kind(),
             ray=observed.ray,
+            config=self._config,
+            secret=partial(self._actor.secret, key),
         )
         began, outcome = time.monotonic(), "error"
         with about(observed.uid):
@@ -437,7 +443,9 @@ class Pipeline:
     async def _hold(self, key: Key, scope: Scope, observed: Observed, *holds: Hold) -> None:
         """Nothing is written for the object but why: an event and a condition."""
         for hold in holds:
-            self._recorder.warning(scope.owner, hold.reason, reasons.ACTION_RECONCILE, hold.message)
+            usual = observed.deleting and hold.reason == conditions.PLUGIN_WAITS  # to clean up takes time
+            say = self._recorder.normal if usual else self._recorder.warning
+            say(scope.owner, hold.reason, reasons.ACTION_RECONCILE, hold.message)
         first = replace(holds[0], message="; ".join(hold.message for hold in holds))
         status = self._kind.status(scope, observed.children, Report(hold=first))
         await self._report(key, scope, status, first)

@@ -31,6 +31,11 @@ MOST_BYTES: Final = 1_000_000
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
+#: The reason of an event, or none; and what becomes part of one.
+_WORD: Final = re.compile(r"([A-Z][A-Za-z]{0,99})?")
+_WORDS: Final = re.compile(r"[A-Za-z ]{0,80}")
+
+
 class Rubbish(OperatorError):
     """An answer of the wrong kind."""
 
@@ -135,8 +140,12 @@ def verdict(value: Any) -> Verdict:
         raise Rubbish(f"Done, Wait or Refuse was expected, not {type(value).__name__}")
     if not isinstance(value.reason, str):
         raise Rubbish(f"the reason of a verdict must be a text, not {type(value.reason).__name__}")
+    if isinstance(value, Done) and not _WORD.fullmatch(str(value.event)):
+        raise Rubbish(f"an event of a verdict must be one word, not {str(value.event)[:100]!r}")
     if isinstance(value, Wait):
         seconds = value.seconds
+        if not _WORDS.fullmatch(str(value.called)):
+            raise Rubbish(f"what objects are called must be plain words, not {str(value.called)[:100]!r}")
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not math.isfinite(seconds):
             raise Rubbish(f"Wait needs a number of seconds, not {seconds!r}")
         return replace(value, objects=tuple(manifest(obj) for obj in items(value.objects)))

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Literal
 
 from kuberay_op.api.quantity import Quantity
+from kuberay_op.config import Config
+from kuberay_op.errors import OperatorError
 from kuberay_op.hooks.patches import Manifest
 from kuberay_op.hooks.verdicts import Ruling
 
 _NOTHING: Mapping[str, Sequence[Manifest]] = MappingProxyType({})
+
+
+async def _no_secrets(name: str) -> Mapping[str, bytes]:
+    raise OperatorError(f"Secret {name}: only a running operator can read Secrets")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,11 @@ class Scope:
     rulings: tuple[Ruling, ...] = ()
     #: What Ray itself has said about the owner, where the operator asks it; its form depends on the kind.
     ray: Any = None
+    #: The operator's configuration.
+    config: Config = field(default_factory=Config)
+    #: Reads a Secret of the owner's namespace: ``await scope.secret(name)`` gives its keys and bytes. For
+    #: awaited hooks, and for tasks that go on after them. What it holds must never be logged or shown.
+    secret: Callable[[str], Awaitable[Mapping[str, bytes]]] = _no_secrets
 
     @property
     def kind(self) -> str:

@@ -10,9 +10,14 @@ from kuberay_op.hooks.patches import Manifest
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Go on. Where a finalizer is released, the ``reason`` is told in an event."""
+    """Go on. Where a finalizer is released, the ``reason`` is told in an event.
+
+    ``event`` is another name for that event than ``FinalizerReleased``; with ``warning`` it is a warning.
+    """
 
     reason: str = ""
+    event: str = ""
+    warning: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +25,17 @@ class Wait:
     """Not yet: ask again after ``seconds`` (at least one), or when a child changes. The reason is shown.
 
     ``objects`` are children that the core must make first, such as the Job that cleans up: a plugin that
-    waits for an object needs no client of its own. They stay as they were made until the owner goes.
+    waits for an object needs no client of its own. They stay as they were made until the owner goes. Events
+    name them by their kind, or by what they are ``called``: ``backup Job`` gives ``CreatedBackupJob``.
+
+    With ``stop_pods`` the core deletes the owner's Pods first; it counts for an owner that is being deleted.
     """
 
     reason: str
     seconds: float = 10.0
     objects: tuple[Manifest, ...] = ()
+    called: str = ""
+    stop_pods: bool = False
 
 
 @dataclass(frozen=True, slots=True)

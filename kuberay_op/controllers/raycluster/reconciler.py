@@ -138,6 +138,7 @@ class RayClusterReconciler:
             before_pods=secrets.missing if secrets else None,
             cert_manager=cert_manager,
             pauses=pauses,
+            config=config,
         )
 
     async def reconcile(self, key: Key) -> Result:
