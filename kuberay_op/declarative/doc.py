@@ -90,5 +90,12 @@ def _scalar(value: Any) -> str:
     return str(yaml.safe_dump(value, default_flow_style=True)).removesuffix("\n...\n").strip()
 
 
+class _Plain(yaml.SafeDumper):
+    """Writes what a manifest says twice by reference in full, since a page is read from anywhere."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
 def _yaml(value: Any) -> str:
-    return str(yaml.safe_dump(value, sort_keys=False, default_flow_style=False)).rstrip()
+    return str(yaml.dump(value, Dumper=_Plain, sort_keys=False, default_flow_style=False)).rstrip()

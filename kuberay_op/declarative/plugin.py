@@ -34,6 +34,8 @@ VARIABLES: Final[dict[str, str]] = {
     "object": "the object to be patched",
     "group": "its group: name, role, spec",
     "gang": "for a batch scheduler: name, count, requests, members",
+    "children": "for objects: what the owner has already, lists by kind: children.Role",
+    "containers": "for objects: names of the containers in the owner's Pods",
     "options": "the plugin's options",
     "item": "the current item of a loop",
 }
@@ -224,12 +226,18 @@ class DeclarativePlugin:
 
     def _make_objects(self, scope: Scope, options: Options, more: Mapping[str, Any]) -> list[Manifest]:
         subject, budget = Subject(owner=scope.owner), Budget()
+        more = {"children": scope.children, "containers": _containers(scope), **more}
         variables = self._variables(subject, options, budget, **more)
         return [made for step in self._objects for made in step.results(subject, variables, budget)]
 
 
 def _patch_source(merge: Any, json_patch: Any) -> Any:
     return merge if merge is not None else json_patch
+
+
+def _containers(scope: Scope) -> list[str]:
+    pods = scope.children.get("Pod", ())
+    return sorted({str(c.get("name")) for pod in pods for c in pod.get("spec", {}).get("containers", ())})
 
 
 def _seconds_since_deletion(scope: Scope) -> float:
