@@ -49,9 +49,10 @@ def test_gates_of_all_plugins_are_known_once(folder: Path) -> None:
 def test_a_gate_switches_its_plugin(folder: Path) -> None:
     wanted = Wanted(enabled={"quotas": True, "cron": True, "notes": True})
     gates = known_gates([folder])
-    assert list(load_plugins(wanted, gates, folders=[folder]).chosen.manifests) == ["notes"]
     on = gates.with_overrides("Quotas=true,RayCronJob=true,Notes=false")
-    assert list(load_plugins(wanted, on, folders=[folder]).chosen.manifests) == ["cron", "quotas"]
+    for given, expected in ((gates, ["notes"]), (on, ["cron", "quotas"])):
+        chosen = load_plugins(wanted, given, folders=[folder]).chosen.manifests
+        assert [name for name in chosen if name in wanted.enabled] == expected
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""The plugin autoscaler-rbac: all of it stands in ``plugin.yaml``."""

@@ -1,0 +1,251 @@
+"""The plugin on a real API server, with nodes played by kwok."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from kuberay_op.controllers.resources import RAY_CLUSTERS
+from kuberay_op.kube.client import Client
+from kuberay_op.kube.errors import NotFound
+from kuberay_op.kube.resource import EVENTS, PODS, Resource
+from kuberay_op.testing import make
+from kuberay_op.testing.controlplane import ControlPlane
+from kuberay_op.testing.crds import install_crds
+from kuberay_op.testing.operator import eventually, running_operator
+
+pytestmark = pytest.mark.apiserver
+
+MANIFEST: Final = Path(__file__).parent.parent / "src" / "kuberay_op_autoscaler_rbac" / "plugin.yaml"
+ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+ROLES: Final = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
+BINDINGS: Final = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
+ALL: Final = (ACCOUNTS, ROLES, BINDINGS)
+
+
+class World:
+    """A namespace with an operator on it."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self.client = client
+        self.namespace = namespace
+
+    async def create(self, name: str, *parts: make.Part) -> dict[str, Any]:
+        cluster = make.raycluster(name, make.namespace(self.namespace), *parts)
+        return await self.client.create(RAY_CLUSTERS, cluster, reason="a test")
+
+    async def edit(self, name: str, spec: dict[str, Any]) -> None:
+        await self.client.patch(RAY_CLUSTERS, name, self.namespace, {"spec": spec}, reason="a test")
+
+    async def get(self, resource: Resource, name: str) -> dict[str, Any] | None:
+        try:
+            return await self.client.get(resource, name, self.namespace)
+        except NotFound:
+            return None
+
+    async def all_there(self, name: str) -> bool:
+        return all([await self.get(resource, name) for resource in ALL])
+
+    async def none_there(self, name: str) -> bool:
+        return not any([await self.get(resource, name) for resource in ALL])
+
+    async def heads(self) -> list[dict[str, Any]]:
+        return (await self.client.list(PODS, self.namespace, label_selector="ray.io/node-type=head")).items
+
+    async def said(self, reason: str) -> list[str]:
+        events = (await self.client.list(EVENTS, self.namespace)).items
+        return [event["note"] for event in events if event["reason"] == reason]
+
+
+Start = Callable[..., AbstractAsyncContextManager[World]]
+
+
+@pytest.fixture
+def start(kwok_cluster: ControlPlane, kwok_namespace: str) -> Start:
+    """Starts an operator with the plugin, or without; it sees the test's own namespace only."""
+    install_crds(kwok_cluster, ["RayCluster"])
+
+    @asynccontextmanager
+    async def run(*, plugin: dict[str, Any] | None = None, on: bool = True) -> AsyncIterator[World]:
+        manifest = plugin or yaml.safe_load(MANIFEST.read_text(encoding="utf-8"))
+        plugins = {"autoscaler-rbac": manifest} if on else {}
+        async with running_operator(
+            kwok_cluster.kubeconfig, namespaces=[kwok_namespace], plugins=plugins
+        ) as operator:
+            yield World(operator.client, kwok_namespace)
+
+    return run
+
+
+def asking(question: Callable[..., Awaitable[Any]], *arguments: Any) -> Callable[[], Awaitable[Any]]:
+    return lambda: question(*arguments)
+
+
+async def test_the_autoscaler_may_do_its_work_and_nothing_else(
+    start: Start, kwok_cluster: ControlPlane
+) -> None:
+    async with start() as world:
+        await world.create("c", make.autoscaling())
+        [head] = await eventually(world.heads)
+        assert head["spec"]["serviceAccountName"] == "c"
+        assert [container["name"] for container in head["spec"]["containers"]] == ["ray-head", "autoscaler"]
+        notes = await eventually(asking(world.said, "CreatedServiceAccount"))
+        assert notes == [f"Created service account {world.namespace}/c"]
+
+        def may(verb: str, resource: str) -> bool:
+            plural, _, below = resource.partition("/")
+            asked = {
+                "namespace": world.namespace,
+                "verb": verb,
+                "group": "ray.io" if plural == "rayclusters" else "",
+                "resource": plural,
+                "subresource": below,
+            }
+            spec = {"user": f"system:serviceaccount:{world.namespace}:c", "resourceAttributes": asked}
+            review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+            path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+            return bool(kwok_cluster.api("POST", path, review)["status"]["allowed"])
+
+        async def granted() -> bool:  # the authorizer has caches, too
+            return may("patch", "rayclusters")
+
+        await eventually(granted)
+        allowed = {("pods", verb) for verb in ("get", "list", "watch", "patch")}
+        allowed |= {("pods/resize", "patch"), ("rayclusters", "get"), ("rayclusters", "patch")}
+        for resource in ("pods", "pods/resize", "rayclusters", "secrets"):
+            for verb in ("get", "list", "watch", "patch", "create", "delete"):
+                assert may(verb, resource) is ((resource, verb) in allowed), (verb, resource)
+
+
+async def test_a_users_own_account_is_bound_and_left_alone(start: Start) -> None:
+    async with start() as world:
+        own = {"metadata": {"name": "mine", "namespace": world.namespace}}
+        before = await world.client.create(ACCOUNTS, own, reason="a test")
+        await world.create("c", make.autoscaling(), _account("mine"))
+        [head] = await eventually(world.heads)
+        assert head["spec"]["serviceAccountName"] == "mine"
+        binding = await world.get(BINDINGS, "c")
+        assert binding is not None
+        assert [subject["name"] for subject in binding["subjects"]] == ["mine"]
+        assert await world.get(ACCOUNTS, "c") is None
+        assert await world.get(ACCOUNTS, "mine") == before
+
+
+async def test_a_users_own_account_that_is_missing_is_named(start: Start) -> None:
+    async with start() as world:
+        await world.create("c", make.autoscaling(), _account("missing"))
+
+        async def told() -> str:
+            found = await world.client.get(RAY_CLUSTERS, "c", world.namespace)
+            conditions = found.get("status", {}).get("conditions", ())
+            ready = [each for each in conditions if each["type"] == "Ready"]
+            missing = [each for each in ready if each["reason"] == "ServiceAccountMissing"]
+            return str(missing[0]["message"]) if missing else ""
+
+        assert 'serviceaccount "missing" not found' in await eventually(told)
+        assert await world.get(ACCOUNTS, "missing") is None
+        await world.client.create(
+            ACCOUNTS, {"metadata": {"name": "missing", "namespace": world.namespace}}, reason="a test"
+        )
+        assert await eventually(world.heads)
+
+
+async def test_all_go_when_autoscaling_is_off_but_not_under_a_running_autoscaler(start: Start) -> None:
+    async with start() as world:
+        await world.create("c", make.autoscaling())
+        [head] = await eventually(world.heads)
+        await world.edit("c", {"enableInTreeAutoscaling": False})
+
+        async def seen() -> bool:
+            found = await world.client.get(RAY_CLUSTERS, "c", world.namespace)
+            return bool(found["status"].get("observedGeneration") == found["metadata"]["generation"])
+
+        await eventually(seen)
+        assert await world.all_there("c"), "the head still runs an autoscaler"
+        await world.client.delete(PODS, head["metadata"]["name"], world.namespace, reason="a test")
+        await eventually(asking(world.none_there, "c"))
+        [head] = await eventually(world.heads)
+        assert head["spec"]["serviceAccountName"] == "default"
+
+
+async def test_rules_are_kept_up_to_date_and_others_additions_stay(start: Start) -> None:
+    older = yaml.safe_load(MANIFEST.read_text(encoding="utf-8"))
+    role = next(step for step in older["objects"] if step["template"]["kind"] == "Role")
+    wanted = list(role["template"]["rules"])
+    role["template"]["rules"] = wanted[:1]
+    async with start(plugin=older) as world:
+        await world.create("c", make.autoscaling())
+        await eventually(asking(world.all_there, "c"))
+        team = {"metadata": {"labels": {"team": "ml"}, "annotations": {"iam": "role-1"}}}
+        await world.client.patch(ACCOUNTS, "c", world.namespace, team, reason="a test")
+    async with start() as world:
+
+        async def rules() -> bool:
+            found = await world.get(ROLES, "c")
+            return found is not None and found["rules"] == wanted
+
+        await eventually(rules)
+        body: dict[str, Any] = {"rules": []}
+        await world.client.patch(ROLES, "c", world.namespace, body, reason="somebody breaks it")
+        await eventually(rules)
+        account = await world.get(ACCOUNTS, "c")
+        assert account is not None
+        assert account["metadata"]["labels"]["team"] == "ml"
+        assert account["metadata"]["annotations"]["iam"] == "role-1"
+
+
+async def test_a_long_name(start: Start) -> None:
+    name = "a" * 53
+    async with start() as world:
+        await world.create(name, make.autoscaling())
+        [head] = await eventually(world.heads)
+        assert head["spec"]["serviceAccountName"] == "a" * 50
+        assert await world.all_there("a" * 50)
+
+
+async def test_objects_of_the_reference_are_taken_over(start: Start) -> None:
+    """KubeRay's carry no label of ours; they are found by name, kept, and pruned later like our own."""
+    async with start(on=False) as world:
+        made = await world.create("c", make.autoscaling())
+        owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "c", "uid": made["metadata"]["uid"]}
+        metadata = {
+            "name": "c",
+            "namespace": world.namespace,
+            "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
+        }
+        role = {"kind": "Role", "name": "c", "apiGroup": "rbac.authorization.k8s.io"}
+        bodies: dict[Resource, dict[str, Any]] = {
+            ACCOUNTS: {},
+            ROLES: {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]},
+            BINDINGS: {"roleRef": role},
+        }
+        before = {}
+        for resource, body in bodies.items():
+            found = await world.client.create(resource, {"metadata": metadata, **body}, reason="a test")
+            before[resource] = found["metadata"]["uid"]
+    async with start() as world:
+
+        async def taken_over() -> bool:
+            found = [await world.get(resource, "c") for resource in ALL]
+            return all(each and "kuberay-op/plugin" in each["metadata"].get("labels", {}) for each in found)
+
+        await eventually(taken_over)
+        for resource in ALL:
+            kept = await world.get(resource, "c")
+            assert kept is not None
+            assert kept["metadata"]["uid"] == before[resource]
+        granted = await world.get(ROLES, "c")
+        assert granted is not None
+        assert len(granted["rules"]) == 3
+
+
+def _account(name: str) -> make.Part:
+    def part(obj: dict[str, Any]) -> None:
+        obj["spec"]["headGroupSpec"]["template"]["spec"]["serviceAccountName"] = name
+
+    return part
