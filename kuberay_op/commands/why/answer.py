@@ -19,6 +19,8 @@ class Answer:
     name: str
     #: The most important first; none when the object is ready.
     obstacles: Sequence[Obstacle] = ()
+    #: What is wrong although nothing stands in the way.
+    notes: Sequence[Obstacle] = ()
     #: What could not be looked at, and why.
     unseen: Sequence[str] = ()
 
@@ -39,6 +41,7 @@ class Answer:
             "name": self.name,
             "ready": self.ready,
             "obstacles": [asdict(each) for each in self.obstacles],
+            "notes": [asdict(each) for each in self.notes],
             "unseen": list(self.unseen),
         }
         return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
@@ -56,6 +59,9 @@ class Answer:
             for each in others:
                 yield f"- {_sentence(each)}"
                 yield from _look(each)
+        for each in self.notes:
+            yield f"but {_sentence(each)}"
+            yield from _look(each)
         if self.unseen:
             yield "could not look at:"
             yield from (f"- {each}" for each in self.unseen)

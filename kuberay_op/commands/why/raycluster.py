@@ -45,9 +45,11 @@ async def examine(look: Look, name: str) -> Answer:
         warnings, claims = await look.warnings(), await _claims(look, own)
         found = obstacles(Situation(cluster, views(own), told, warnings, claims))
     gone = operator.gone()
-    if gone and gone not in found and not externally_managed(cluster.spec):
-        found.append(gone)
-    return Answer("RayCluster", look.namespace, name, found, look.unseen)
+    if gone is None or gone in found or externally_managed(cluster.spec):
+        return Answer("RayCluster", look.namespace, name, found, unseen=look.unseen)
+    if found:
+        return Answer("RayCluster", look.namespace, name, [*found, gone], unseen=look.unseen)
+    return Answer("RayCluster", look.namespace, name, notes=[gone], unseen=look.unseen)
 
 
 def reported(cluster: RayCluster) -> list[Obstacle]:
