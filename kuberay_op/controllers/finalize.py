@@ -17,7 +17,7 @@ from kuberay_op.errors import OperatorError
 from kuberay_op.hooks.dispatch import PluginError
 from kuberay_op.hooks.scope import Gang, Scope
 from kuberay_op.hooks.typed import Hooks
-from kuberay_op.hooks.verdicts import Done, Refuse, Ruling, Wait
+from kuberay_op.hooks.verdicts import Done, Refuse, Ruling, Verdict, Wait
 from kuberay_op.kube.events import Recorder
 from kuberay_op.kube.resource import Key
 from kuberay_op.plan.actions import Delete
@@ -29,12 +29,22 @@ AGAIN: Final = 10.0
 PODS_LANE: Final = "Pods of a deleted owner"
 
 
+#: Whether what a finalizer stands for is done; None for one that is a plugin's.
+Own = Callable[[Scope, str], Verdict | None]
+
+
+def _nothing(_: Scope, __: str) -> None:
+    """No finalizer is our own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far the clean-up has come: one finalizer is released per pass, or the objections are listed."""
 
     released: str = ""
     holds: tuple[Hold, ...] = ()
+    #: What finalizers of our own wait for.
+    waits: tuple[Wait, ...] = ()
 
 
 class Finalization:
@@ -45,22 +55,26 @@ class Finalization:
         self._actor = actor
         self._recorder = recorder
 
-    async def run(self, key: Key, scope: Scope, gang: Callable[[], Gang]) -> Progress:
-        """One step for each of our finalizers."""
+    async def run(self, key: Key, scope: Scope, gang: Callable[[], Gang], own: Own = _nothing) -> Progress:
+        """One step for each of our finalizers; ``own`` knows those that are not a plugin's."""
         waiting = await self._release_gang(scope, gang)
         if waiting:
             return Progress(holds=waiting)
-        holds = []
+        holds, waits = [], []
         for finalizer in scope.owner["metadata"].get("finalizers") or ():
             if not finalizer.startswith(finalizers.OURS):
                 continue  # somebody else's; they will take it off
-            done = await self._step(key, scope, finalizer)
+            verdict = own(scope, finalizer)
+            if isinstance(verdict, Wait):
+                waits.append(verdict)
+                continue
+            done = verdict if isinstance(verdict, Done) else await self._step(key, scope, finalizer)
             if not isinstance(done, Done):
                 holds.append(done)
                 continue
             await self._actor.remove_finalizer(key, scope.owner, finalizer, done)
             return Progress(released=finalizer)
-        return Progress(holds=tuple(holds))
+        return Progress(holds=tuple(holds), waits=tuple(waits))
 
     async def _step(self, key: Key, scope: Scope, finalizer: str) -> Done | Hold:
         """Why the finalizer can go, or why it cannot."""

@@ -340,10 +340,13 @@ class Pipeline:
         progress = await self._finalization.run(key, scope, lambda: self._kind.gang(scope.owner))
         if progress.released:
             return Result.after(0.0).saying(released=progress.released)
+        waits = [wait.seconds for wait in progress.waits]
         if progress.holds:
             await self._hold(key, scope, observed, *progress.holds)
-            waits = [hold.seconds for hold in progress.holds if hold.seconds is not None]
+            waits += [hold.seconds for hold in progress.holds if hold.seconds is not None]
             raise Retry("waiting for finalizers", after=min(waits, default=None))
+        if progress.waits:
+            raise Retry(progress.waits[0].reason, after=min(waits))
         return Result.done()
 
     async def _checked(self, key: Key, scope: Scope, observed: Observed) -> Scope:

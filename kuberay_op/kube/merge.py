@@ -89,7 +89,10 @@ def merge_patch(
 
 
 def exact_patch(observed: Mapping[str, Any], desired: Mapping[str, Any]) -> Object:
-    """The merge patch that makes ``observed`` the same as ``desired``; empty if it is. None is "not there"."""
+    """The merge patch that makes ``observed`` the same as ``desired``; empty if it is.
+
+    None is the same as not being there.
+    """
     patch: Object = {}
     for name in {**observed, **desired}:
         have, want = observed.get(name), desired.get(name)

@@ -59,6 +59,7 @@ class Wiring:
         self.expectations = expectations
         self._manager = manager
         self._awake = False
+        self._over: list[Callable[[], None]] = []
 
     def owns(self, *resources: Resource, when: Predicate = any_change) -> Wiring:
         """Look at an object when something it controls appears, changes or goes."""
@@ -115,6 +116,13 @@ class Wiring:
         """The term is over: changes no longer concern us. Who leads next looks at everything."""
         self._awake = False
         self.controller.queue.close()
+        for callback in self._over:
+            callback()
+
+    def when_over(self, callback: Callable[[], None]) -> Wiring:
+        """Call this at the end of every term: what goes on outside of passes must end, too."""
+        self._over.append(callback)
+        return self
 
     def wake(self, key: Key) -> None:
         """Look at this object for a reason that no cache knows, such as an answer from outside."""
