@@ -41,6 +41,12 @@ GATED: Final[Mapping[str, tuple[PolicyRule, ...]]] = {
             ("create", "delete", "get", "list", "patch", "watch"),
         ),
     ),
+    "RayCronJob": (
+        PolicyRule(("ray.io",), ("raycronjobs",), ("get", "list", "patch", "watch")),
+        PolicyRule(("ray.io",), ("raycronjobs/status",), ("patch",)),
+        PolicyRule(("ray.io",), ("raycronjobs/finalizers",), ("update",)),
+        PolicyRule(("ray.io",), ("rayjobs",), ("create", "delete", "get", "list", "watch")),
+    ),
     "RayClusterMTLS": (
         PolicyRule(
             ("cert-manager.io",), ("certificates", "issuers"), ("create", "get", "list", "patch", "watch")

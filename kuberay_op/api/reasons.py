@@ -87,6 +87,18 @@ FAILED_TO_CLEANUP_BATCH_SCHEDULER: Final = "FailedToCleanupBatchScheduler"
 INVALID_RAYCRONJOB_SPEC: Final = "InvalidRayCronJobSpec"
 #: No RayJob is created because the user asked to suspend.
 SUSPENDED_RAYCRONJOB: Final = "SuspendedRayCronJob"
+#: A RayJob was made because it is time.
+CREATED_RAYJOB: Final = "CreatedRayJob"
+#: It is time, and the RayJob could not be made.
+FAILED_TO_CREATE_RAYJOB: Final = "FailedToCreateRayJob"
+#: A RayJob was deleted: another takes its place, or the history is long enough.
+DELETED_RAYJOB: Final = "DeletedRayJob"
+#: A RayJob could not be deleted.
+FAILED_TO_DELETE_RAYJOB: Final = "FailedToDeleteRayJob"
+#: Times of the schedule passed without a RayJob.
+MISS_SCHEDULE: Final = "MissSchedule"
+#: It is time, and an earlier RayJob must finish first.
+JOB_ALREADY_ACTIVE: Final = "JobAlreadyActive"
 
 # --- RayService
 

@@ -12,6 +12,7 @@ from kuberay_op.controllers.mtls import MtlsController
 from kuberay_op.controllers.networkpolicy import NetworkPolicyController
 from kuberay_op.controllers.plugins import find_kinds
 from kuberay_op.controllers.raycluster.reconciler import RayClusterReconciler
+from kuberay_op.controllers.raycronjob.reconciler import RayCronJobReconciler
 from kuberay_op.controllers.resources import CERTIFICATES, ROUTES
 from kuberay_op.features import Gates
 from kuberay_op.hooks.typed import Hooks
@@ -59,6 +60,17 @@ async def add_controllers(
         NetworkPolicyController(manager, gates=gates, shared=kinds.served)
     if cert_manager:
         MtlsController(manager, config=settings, clock=clock, shared=kinds.served)
+    if gates.enabled("RayCronJob"):
+        RayCronJobReconciler(
+            manager,
+            clock=clock,
+            hooks=hooks,
+            config=settings,
+            events=manager.events,
+            metrics=metrics,
+            rng=Random(),  # noqa: S311 (for pauses, not for secrets)
+            kinds=kinds,
+        )
     await hooks.started()
     manager.on_stop(hooks.stopping)
 

@@ -249,5 +249,29 @@ OBJECT_FAMILIES: Final = {
             ("name", "namespace", "uid"),
             "Seconds from the creation of a RayCluster until all its Pods were ready for the first time.",
         ),
+        Family(
+            "kuberay_op_cronjob_active_jobs",
+            "gauge",
+            ("name", "namespace"),
+            "RayJobs of a RayCronJob that have not finished.",
+        ),
+        Family(
+            "kuberay_op_cronjob_last_schedule_time_seconds",
+            "gauge",
+            ("name", "namespace"),
+            "The time for which a RayCronJob last made a RayJob, in seconds since 1970.",
+        ),
+        Family(
+            "kuberay_op_cronjob_last_successful_time_seconds",
+            "gauge",
+            ("name", "namespace"),
+            "When a RayJob of a RayCronJob last finished successfully, in seconds since 1970.",
+        ),
+        Family(
+            "kuberay_op_cronjob_missed_runs_total",
+            "counter",
+            ("name", "namespace"),
+            "Times of a RayCronJob's schedule that passed without a RayJob; at most 100 at once.",
+        ),
     )
 }

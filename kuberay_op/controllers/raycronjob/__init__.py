@@ -1,0 +1,1 @@
+"""The RayCronJob controller: a RayJob each time the schedule says so."""
