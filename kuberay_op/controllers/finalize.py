@@ -33,10 +33,6 @@ PODS_LANE: Final = "Pods of a deleted owner"
 Own = Callable[[Scope, str], Verdict | None]
 
 
-def _nothing(_: Scope, __: str) -> None:
-    """No finalizer is our own."""
-
-
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far the clean-up has come: one finalizer is released per pass, or the objections are listed."""
@@ -48,15 +44,16 @@ class Progress:
 
 
 class Finalization:
-    """Asks plugins to clean up, and takes their finalizers off."""
+    """Asks plugins to clean up, and takes their finalizers off; ``own`` knows those that are nobody else's."""
 
-    def __init__(self, *, hooks: Hooks, actor: Actor, recorder: Recorder) -> None:
+    def __init__(self, *, hooks: Hooks, actor: Actor, recorder: Recorder, own: Own) -> None:
         self._hooks = hooks
         self._actor = actor
         self._recorder = recorder
+        self._own = own
 
-    async def run(self, key: Key, scope: Scope, gang: Callable[[], Gang], own: Own = _nothing) -> Progress:
-        """One step for each of our finalizers; ``own`` knows those that are not a plugin's."""
+    async def run(self, key: Key, scope: Scope, gang: Callable[[], Gang]) -> Progress:
+        """One step for each of our finalizers."""
         waiting = await self._release_gang(scope, gang)
         if waiting:
             return Progress(holds=waiting)
@@ -64,7 +61,7 @@ class Finalization:
         for finalizer in scope.owner["metadata"].get("finalizers") or ():
             if not finalizer.startswith(finalizers.OURS):
                 continue  # somebody else's; they will take it off
-            verdict = own(scope, finalizer)
+            verdict = self._own(scope, finalizer)
             if isinstance(verdict, Wait):
                 waits.append(verdict)
                 continue

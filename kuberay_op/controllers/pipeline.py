@@ -204,7 +204,7 @@ class Pipeline:
         self._missing = missing
         self._before_pods = before_pods
         self._cert_manager = cert_manager
-        self._finalization = Finalization(hooks=hooks, actor=actor, recorder=recorder)
+        self._finalization = Finalization(hooks=hooks, actor=actor, recorder=recorder, own=kind.finalize)
         self._pauses = pauses or Pauses(clock=clock, rng=rng)
 
     def forget(self, key: Key) -> None:
