@@ -27,7 +27,7 @@ from typing import Any, Final
 
 import pluggy
 
-from kuberay_op.clock import SystemClock
+from kuberay_op.clock import Clock, SystemClock
 from kuberay_op.controllers.all import add_controllers
 from kuberay_op.declarative.manifest import parse_manifest
 from kuberay_op.declarative.options import checked_options
@@ -104,9 +104,14 @@ async def running_operator(
     gates: Gates | None = None,
     concurrency: int = 8,
     requeue: float = 300.0,
+    clock: Clock | None = None,
 ) -> AsyncIterator[RunningOperator]:
-    """Run the operator, without leader election, until the block is left. The CRDs must be installed."""
-    clock, rng, metrics, workshop = SystemClock(), Random(), Metrics(process=False), Workshop()  # noqa: S311 (jitter)
+    """Run the operator, without leader election, until the block is left. The CRDs must be installed.
+
+    ``clock`` must go on by itself, since the API server's does; it may be set, as a wall clock may.
+    """
+    rng, metrics, workshop = Random(), Metrics(process=False), Workshop()  # noqa: S311 (jitter)
+    clock = clock or SystemClock()
     hooks = make_hooks(
         plugins, options=options, scheduler=scheduler, workshop=workshop, meter=PluginMeter(metrics)
     )
