@@ -73,6 +73,16 @@ FAILED_TO_DELETE_RAYCLUSTER: Final = "FailedToDeleteRayCluster"
 FAILED_TO_UPDATE_RAYCLUSTER: Final = "FailedToUpdateRayCluster"
 #: The RayCluster that clusterSelector names does not exist.
 RAYCLUSTER_NOT_FOUND: Final = "RayClusterNotFound"
+#: The job has ended, not by its own fault.
+COMPLETED_RAYJOB: Final = "CompletedRayJob"
+#: The job has failed for good.
+FAILED_RAYJOB: Final = "FailedRayJob"
+#: An attempt has failed, and there is another.
+RETRYING_RAYJOB: Final = "RetryingRayJob"
+#: The job is being suspended.
+SUSPENDED_RAYJOB: Final = "SuspendedRayJob"
+#: The job starts again after it was suspended.
+RESUMED_RAYJOB: Final = "ResumedRayJob"
 
 # --- batch schedulers
 

@@ -44,7 +44,7 @@ class Progress:
 
 
 class Finalization:
-    """Asks plugins to clean up, and takes their finalizers off; ``own`` knows those that are nobody else's."""
+    """Asks plugins to clean up, and takes their finalizers off; ``own`` knows those that are no plugin's."""
 
     def __init__(self, *, hooks: Hooks, actor: Actor, recorder: Recorder, own: Own) -> None:
         self._hooks = hooks

@@ -72,9 +72,9 @@ class Scope:
 class Group:
     """The group a Pod belongs to."""
 
-    #: ``headgroup``, the worker group's name, or ``submittergroup``.
+    #: ``headgroup``, the worker group's name, or ``submittergroup``; empty for a whole cluster.
     name: str
-    role: Literal["head", "worker", "submitter"]
+    role: Literal["head", "worker", "submitter", "cluster"]
     #: The group's part of the owner's spec (``headGroupSpec`` or one of ``workerGroupSpecs``).
     spec: Manifest = field(default_factory=dict)
 

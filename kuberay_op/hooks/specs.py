@@ -197,7 +197,11 @@ async def kuberay_admit_gang(scope: Scope, gang: Gang, options: Options) -> Verd
 
 @_in(Family.SCHEDULING)
 def kuberay_schedule_child(scope: Scope, child: Manifest, group: Group, options: Options) -> Patch | None:
-    """Hand a Pod or Pod template to the scheduler: its name, labels, annotations. Sync and pure."""
+    """Hand a Pod or Pod template to the scheduler: its name, labels, annotations. Sync and pure.
+
+    In K8sJobMode the RayCluster that a RayJob makes is shown, too, with a group of the role ``cluster`` that
+    has no name: what is put on it, its own Pods do not get.
+    """
 
 
 @_in(Family.SCHEDULING)

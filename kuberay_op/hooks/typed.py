@@ -80,16 +80,15 @@ class Hooks:
     def patch_pod(self, scope: Scope, group: Group, pod: Manifest) -> Built:
         """The Pod with all plugins' patches, the scheduler's last."""
         built = self._patched("kuberay_patch_pod", "pod", pod, {"scope": scope, "group": group})
-        if not self.scheduler:
-            return built
-        scheduled = self._patched(
-            "kuberay_schedule_child",
-            "child",
-            built.obj,
-            {"scope": scope, "group": group},
-            only=self.scheduler,
-        )
+        scheduled = self.schedule_child(scope, group, built.obj)
         return Built(scheduled.obj, built.changes + scheduled.changes)
+
+    def schedule_child(self, scope: Scope, group: Group, child: Manifest) -> Built:
+        """A Pod, a Pod template or the RayCluster of a job as the scheduler wants it."""
+        if not self.scheduler:
+            return Built(child)
+        arguments = {"scope": scope, "group": group}
+        return self._patched("kuberay_schedule_child", "child", child, arguments, only=self.scheduler)
 
     def patch_object(self, scope: Scope, obj: Manifest) -> Built:
         """Any other object with all plugins' patches."""

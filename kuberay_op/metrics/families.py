@@ -249,6 +249,19 @@ OBJECT_FAMILIES: Final = {
             ("name", "namespace", "uid"),
             "Seconds from the creation of a RayCluster until all its Pods were ready for the first time.",
         ),
+        Family("kuberay_job_info", "gauge", ("name", "namespace", "uid"), "Always 1, for each RayJob."),
+        Family(
+            "kuberay_job_deployment_status",
+            "gauge",
+            ("name", "namespace", "uid", "deployment_status"),
+            "Always 1; `deployment_status` is where the RayJob stands, empty for a new one.",
+        ),
+        Family(
+            "kuberay_job_execution_duration_seconds",
+            "gauge",
+            ("name", "namespace", "uid", "job_deployment_status", "retry_count"),
+            "Seconds an attempt took, by how it ended. `retry_count` is how many had failed before.",
+        ),
         Family(
             "kuberay_op_cronjob_active_jobs",
             "gauge",
