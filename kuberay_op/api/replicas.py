@@ -40,6 +40,11 @@ def group_desired_pods(group: WorkerGroupSpec) -> int:
     return _clamp(desired_replicas(group) * hosts(group))
 
 
+def group_min_pods(group: WorkerGroupSpec) -> int:
+    """The fewest worker Pods of the group while it is not suspended."""
+    return _clamp(min_replicas(group) * hosts(group))
+
+
 def desired_pods(spec: RayClusterSpec) -> int:
     """Worker Pods the cluster should have."""
     return _clamp(sum(map(group_desired_pods, spec.worker_group_specs)))
@@ -47,7 +52,7 @@ def desired_pods(spec: RayClusterSpec) -> int:
 
 def min_pods(spec: RayClusterSpec) -> int:
     """The fewest worker Pods of the cluster; suspended groups do not count."""
-    return _clamp(sum(min_replicas(group) * hosts(group) for group in _active(spec)))
+    return _clamp(sum(map(group_min_pods, _active(spec))))
 
 
 def max_pods(spec: RayClusterSpec) -> int:

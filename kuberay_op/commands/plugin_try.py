@@ -102,7 +102,7 @@ def _made(kind: RayClusterKind, scope: Scope, hooks: Hooks) -> list[tuple[Manife
 
 
 def _extras(kind: RayClusterKind, scope: Scope, hooks: Hooks) -> list[Extra]:
-    return [*hooks.extra_objects(scope), *hooks.gang_objects(scope, kind.gang(scope.owner))]
+    return [*hooks.extra_objects(scope), *hooks.gang_objects(scope, kind.gang(scope))]
 
 
 def _changed(before: Manifest, after: Manifest, causes: tuple[Cause, ...]) -> Tried:

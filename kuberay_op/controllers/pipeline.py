@@ -117,7 +117,7 @@ class Kind(Protocol):
         """Whether the object is none of our business (managed by somebody else)."""
         ...
 
-    def gang(self, owner: Manifest) -> Gang:
+    def gang(self, scope: Scope) -> Gang:
         """The Pods that should be scheduled together."""
         ...
 
@@ -258,7 +258,8 @@ class Pipeline:
         if await self._actor.add_finalizers(key, scope.owner, sorted({*claimed, *self._kind.finalizers()})):
             return Result.after(0.0).saying(finalizers="added")  # no child may exist before they do
 
-        gang = self._kind.gang(scope.owner) if self._hooks.scheduler else Gang(scope.name, ())
+        gang = self._kind.gang(scope) if self._hooks.scheduler else Gang(scope.name, ())
+        scope = replace(scope, gang=gang)
         if self._hooks.scheduler:
             await self._let_go(key, scope, observed, gang)
         wanted, lacking = await self._hooks.dispatcher.build(lambda: self._wanted(scope, gang))
@@ -337,7 +338,7 @@ class Pipeline:
         return result.saying(status="written") if written else result
 
     async def _clean_up(self, key: Key, scope: Scope, observed: Observed) -> Result:
-        progress = await self._finalization.run(key, scope, lambda: self._kind.gang(scope.owner))
+        progress = await self._finalization.run(key, scope, lambda: self._kind.gang(scope))
         if progress.released:
             return Result.after(0.0).saying(released=progress.released)
         waits = [wait.seconds for wait in progress.waits]

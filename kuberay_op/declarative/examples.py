@@ -11,18 +11,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from kuberay_op.api.raycluster import RayCluster
+from kuberay_op.api.rayjob import RayJob
 from kuberay_op.declarative.manifest import Example, PluginManifest
 from kuberay_op.declarative.options import checked_options
 from kuberay_op.declarative.plugin import DeclarativePlugin
 from kuberay_op.errors import OperatorError
 from kuberay_op.frozen import freeze
+from kuberay_op.hooks.gangs import cluster_gang, job_gang
 from kuberay_op.hooks.patches import Manifest, Patch, apply_patch
 from kuberay_op.hooks.scope import Gang, GangMember, Group, Scope
 
 #: Examples must come out the same every day.
 NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
-#: The gang that examples of batch schedulers see.
+#: The gang that examples see whose owner has no spec to count from.
 GANG: Final = Gang(
     "example",
     (
@@ -54,7 +57,7 @@ def _run(manifest: PluginManifest, example: Example) -> list[str]:
         plugin = DeclarativePlugin(manifest)
         options = checked_options(manifest, example.options or {})
         owner = freeze(example.owner)
-        scope = Scope(owner=owner, now=NOW, gate=lambda _: True)
+        scope = Scope(owner=owner, now=NOW, gate=lambda _: True, gang=_gang(owner))
         differences = _checked(plugin, owner, options, example)
         if example.object is not None:
             differences += _compared("gives", _patched(plugin, scope, example, options), example.gives)
@@ -63,6 +66,14 @@ def _run(manifest: PluginManifest, example: Example) -> list[str]:
     except OperatorError as error:
         return [str(error)]
     return differences
+
+
+def _gang(owner: Manifest) -> Gang:
+    """The owner's own gang if the example says enough about it."""
+    spec = owner.get("spec") or {}
+    if owner.get("kind") == "RayJob" and "rayClusterSpec" in spec:
+        return job_gang(RayJob(dict(owner)), None)
+    return cluster_gang(RayCluster(dict(owner))) if "headGroupSpec" in spec else GANG
 
 
 def _checked(plugin: DeclarativePlugin, owner: Manifest, options: Any, example: Example) -> list[str]:
@@ -91,7 +102,7 @@ def _patched(plugin: DeclarativePlugin, scope: Scope, example: Example, options:
 
 def _objects(plugin: DeclarativePlugin, scope: Scope, options: Any) -> list[Manifest]:
     if plugin.schedules:
-        return list(plugin.kuberay_gang_objects(scope=scope, gang=GANG, options=options))
+        return list(plugin.kuberay_gang_objects(scope=scope, gang=scope.gang, options=options))
     return list(plugin.kuberay_extra_objects(scope=scope, options=options))
 
 

@@ -20,6 +20,8 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+import orjson
+
 from kuberay_op.api import names
 from kuberay_op.api.quantity import Quantity
 from kuberay_op.errors import OperatorError
@@ -102,13 +104,33 @@ def _text(value: Any) -> str:
     raise Failed(f"str() takes a text or a number, not {_type(value)}")
 
 
-def _number(value: Any) -> int:
+def _number(value: Any, *otherwise: Any) -> Any:
+    if len(otherwise) > 1:
+        raise TypeError
     try:
         if isinstance(value, str) and len(value) > 20:
             raise ValueError
         return int(value)
     except (TypeError, ValueError, OverflowError):
+        if otherwise:
+            return otherwise[0]
         raise Failed(f"int() takes a number, not {_type(value)}") from None
+
+
+def _json(value: Any) -> str:
+    waiting, left = [value], MOST_ITEMS
+    while waiting:
+        part = waiting.pop()
+        left -= 1
+        if _holds_others(part):
+            left -= len(part)
+            waiting += part.values() if isinstance(part, Mapping) else part
+        if left < 0:
+            raise Failed(f"json() writes {MOST_ITEMS} values at most; this has more")
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # a number beyond 64 bits, or a text that is not one
+        raise Failed("json() cannot write this value") from None
 
 
 def _lower(value: Any) -> str:
@@ -165,6 +187,7 @@ def _matches(text: str, pattern: str) -> bool:
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "glob": _glob,
     "int": _number,
+    "json": _json,
     "len": _length,
     "lower": _lower,
     "name": lambda value: names.check_name(_text(value)),
@@ -176,7 +199,8 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 #: One line each, for the reference page.
 FUNCTION_DOCS: Final[dict[str, str]] = {
     "glob": "glob(text, patterns): whether the text matches one of the patterns; * stands for any text",
-    "int": "int(x): a whole number",
+    "int": "int(x, y): a whole number; y, if given, when x is none",
+    "json": "json(x): as JSON, for annotations that hold it",
     "len": "len(x): length of a text, list or mapping; 0 for null",
     "lower": "lower(x): in lower case",
     "name": "name(x): shortened to 50 characters from the end, as the operator shortens object names",

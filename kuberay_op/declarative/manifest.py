@@ -123,6 +123,10 @@ class Step(View):
 class Value(Step):
     """Gives names to values for the steps after it."""
 
+    loop = Text(
+        "loop",
+        "An expression that gives a list; each name then stands for the list of its values, as `item`.",
+    )
     set = Anything("set", "Names and their values.", required=True)
 
 

@@ -33,7 +33,8 @@ VARIABLES: Final[dict[str, str]] = {
     "owner": "the custom resource",
     "object": "the object to be patched",
     "group": "its group: name, role, spec",
-    "gang": "for a batch scheduler: name, count, requests, members",
+    "gang": "for a batch scheduler: name, count, requests, and members, each with group, role, spec, count, "
+    "requests of one Pod and total of all",
     "children": "for objects: what the owner has already, lists by kind: children.Role",
     "containers": "for objects: names of the containers in the owner's Pods",
     "options": "the plugin's options",
@@ -53,7 +54,7 @@ class DeclarativePlugin:
     def __init__(self, manifest: PluginManifest) -> None:
         self.manifest = manifest
         self.schedules = bool(manifest.provides.batch_scheduler)
-        self._values = [CompiledStep(step, makes=step.set) for step in manifest.values]
+        self._values = [CompiledStep(step, loop=step.loop, makes=step.set) for step in manifest.values]
         self._checks = [
             (CompiledStep(check), check, Template(check.fail or check.warn)) for check in manifest.checks
         ]
@@ -146,12 +147,7 @@ class DeclarativePlugin:
     @hookimpl
     def kuberay_gang_objects(self, scope: Scope, gang: Gang, options: Options) -> Iterable[Manifest]:
         """The ``objects`` section, when this plugin is the batch scheduler."""
-        members = [
-            {"group": m.group.name, "role": m.group.role, "count": m.count, "requests": dict(m.requests)}
-            for m in gang.members
-        ]
-        bound = {"name": gang.name, "count": gang.count, "requests": gang.requests, "members": members}
-        return self._make_objects(scope, options, {"gang": bound})
+        return self._make_objects(scope, options, {"gang": _bound_gang(gang)})
 
     # -- admission -------------------------------------------------------------------------------------------
 
@@ -207,8 +203,11 @@ class DeclarativePlugin:
             "owner": subject.owner, "object": subject.object, "options": options, **more,
         }  # fmt: skip
         for step in self._values:
-            for names in step.results(subject, variables, budget):
-                variables.update(names)
+            if step.loops:
+                variables |= _gathered(step.makes_names, step.results(subject, variables, budget))
+            else:
+                for names in step.results(subject, variables, budget):
+                    variables.update(names)
         return variables
 
     def _patch(
@@ -216,7 +215,8 @@ class DeclarativePlugin:
     ) -> Sequence[Patch] | None:
         subject, budget = Subject(scope.owner, obj, group.role if group else ""), Budget()
         bound = {"name": group.name, "role": group.role, "spec": group.spec} if group else None
-        variables = self._variables(subject, options, budget, group=bound)
+        gang = _bound_gang(scope.gang) if self.schedules else None
+        variables = self._variables(subject, options, budget, group=bound, gang=gang)
         return list(self._patched(subject, variables, budget))
 
     def _patched(self, subject: Subject, variables: Mapping[str, Any], budget: Budget) -> Iterator[Patch]:
@@ -229,6 +229,28 @@ class DeclarativePlugin:
         more = {"children": scope.children, "containers": _containers(scope), **more}
         variables = self._variables(subject, options, budget, **more)
         return [made for step in self._objects for made in step.results(subject, variables, budget)]
+
+
+def _bound_gang(gang: Gang) -> dict[str, Any]:
+    """The gang as steps see it."""
+    members = [
+        {
+            "group": member.group.name,
+            "role": member.group.role,
+            "spec": member.group.spec,
+            "count": member.count,
+            "requests": dict(member.requests),
+            "total": member.total,
+        }
+        for member in gang.members
+    ]
+    return {"name": gang.name, "count": gang.count, "requests": gang.requests, "members": members}
+
+
+def _gathered(names: Iterable[str], rounds: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """What the rounds of a loop set, as a list for each name; null is left out."""
+    made = list(rounds)
+    return {name: [each[name] for each in made if name in each] for name in names}
 
 
 def _patch_source(merge: Any, json_patch: Any) -> Any:

@@ -48,6 +48,13 @@ class CompiledStep:
         self._when = [Expression(text) for text in step.when]
         self._loop = Expression(loop) if loop else None
         self._makes = Template(makes)
+        #: Names that it gives to values, when that is what it does.
+        self.makes_names: tuple[str, ...] = tuple(makes) if isinstance(makes, Mapping) else ()
+
+    @property
+    def loops(self) -> bool:
+        """Whether it is done once for each item of a list."""
+        return self._loop is not None
 
     @property
     def expressions(self) -> list[Expression]:

@@ -41,6 +41,8 @@ class Scope:
     rulings: tuple[Ruling, ...] = ()
     #: What Ray itself has said about the owner, where the operator asks it; its form depends on the kind.
     ray: Any = None
+    #: The Pods that should start together, where a batch scheduler is on; else there are none in it.
+    gang: Gang = field(default_factory=lambda: Gang("", ()))
     #: The operator's configuration.
     config: Config = field(default_factory=Config)
     #: Reads a Secret of the owner's namespace: ``await scope.secret(name)`` gives its keys and bytes. For
@@ -84,10 +86,15 @@ class GangMember:
     """So many equal Pods of a gang."""
 
     group: Group
-    #: Pods that must start together; the minimum when the group scales by itself.
+    #: Pods that must start together; the minimum when the group scales by itself, and so perhaps none.
     count: int
     #: Resource requests of one Pod, as quantities.
     requests: Mapping[str, str]
+
+    @property
+    def total(self) -> dict[str, str]:
+        """Resource requests of all these Pods together."""
+        return {name: str(Quantity.parse(amount) * self.count) for name, amount in self.requests.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +107,12 @@ class Gang:
 
     @property
     def count(self) -> int:
-        """Pods in the gang."""
-        return sum(member.count for member in self.members)
+        """Pods that must start together. The submitter is not among them: it waits for the others."""
+        return sum(member.count for member in self.members if member.group.role != "submitter")
 
     @property
     def requests(self) -> dict[str, str]:
-        """Resource requests of all its Pods together."""
+        """Resource requests of all its Pods together, the submitter's too."""
         totals: dict[str, Quantity] = {}
         for member in self.members:
             for name, amount in member.requests.items():

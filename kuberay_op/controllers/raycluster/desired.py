@@ -9,10 +9,8 @@ from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
-from kuberay_op.api import replicas
-from kuberay_op.api.predicates import autoscaling_enabled, externally_managed, gcs_ft_embedded
+from kuberay_op.api.predicates import externally_managed, gcs_ft_embedded
 from kuberay_op.api.raycluster import RayCluster
-from kuberay_op.api.resources import pod_resources
 from kuberay_op.api.validation import Failure
 from kuberay_op.api.volumes import AUTH_SECRET_KEY
 from kuberay_op.build.auth import auth_secret, needs_secret
@@ -26,10 +24,11 @@ from kuberay_op.controllers.raycluster.claim import claim_notes, wanted_claim
 from kuberay_op.controllers.raycluster.events import notes, restart_policy_notes
 from kuberay_op.controllers.raycluster.failures import failures_of
 from kuberay_op.controllers.raycluster.metrics import ClusterMetrics
-from kuberay_op.controllers.raycluster.pods import PodActions, head_group, settings_of
+from kuberay_op.controllers.raycluster.pods import PodActions, settings_of
 from kuberay_op.controllers.raycluster.status import Standing, head_service_of, invalid_status, status_of
 from kuberay_op.controllers.raycluster.why import Obstacle
-from kuberay_op.hooks.scope import Gang, GangMember, Group, Scope
+from kuberay_op.hooks.gangs import cluster_gang
+from kuberay_op.hooks.scope import Gang, Scope
 from kuberay_op.hooks.typed import Hooks
 from kuberay_op.kube.resource import Key
 from kuberay_op.plan.actions import Desired, Manifest, Outcome, Wanted
@@ -71,21 +70,9 @@ class RayClusterKind(Kind):
         """Somebody else manages it."""
         return externally_managed(RayCluster(dict(owner)).spec)
 
-    def gang(self, owner: Manifest) -> Gang:
-        """The head and the workers that must start with it: the minimum when groups scale by themselves."""
-        cluster = RayCluster(dict(owner))
-        spec = cluster.spec
-        autoscaling = autoscaling_enabled(spec)
-        members = [GangMember(head_group(cluster), 1, _requests(spec.head_group_spec.template))]
-        for group in spec.worker_group_specs:
-            count = replicas.group_desired_pods(group)
-            if autoscaling and count:
-                count = replicas.min_replicas(group) * replicas.hosts(group)
-            if count:
-                members.append(
-                    GangMember(Group(group.group_name, "worker", group.raw), count, _requests(group.template))
-                )
-        return Gang(str(owner["metadata"]["name"]), tuple(members))
+    def gang(self, scope: Scope) -> Gang:
+        """The head and the workers that must start with it."""
+        return cluster_gang(RayCluster(dict(scope.owner)))
 
     def wanted(self, scope: Scope, hooks: Hooks) -> Wanted:
         """What leads to the head, what it needs, and the Pods."""
@@ -165,7 +152,3 @@ def just_edited(cluster: RayCluster) -> bool:
 def random_token() -> str:
     """A token that nobody can guess."""
     return base64.b64encode(secrets.token_bytes(TOKEN_BYTES)).decode()
-
-
-def _requests(template: Manifest) -> dict[str, str]:
-    return {name: str(amount) for name, amount in pod_resources(dict(template)).items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from kuberay_op.declarative.manifest import PluginManifest, parse_manifest
 from kuberay_op.declarative.options import checked_options
 from kuberay_op.declarative.plugin import DeclarativePlugin
 from kuberay_op.declarative.steps import StepFailed
+from kuberay_op.hooks.patches import Merge
 from kuberay_op.hooks.scope import Gang, GangMember, Group, Scope
 from kuberay_op.hooks.verdicts import Done, Wait
 
@@ -193,6 +195,41 @@ def test_a_scheduler_s_objects_see_the_gang() -> None:
     options = checked_options(plugin.manifest, {})
     (made,) = plugin.kuberay_gang_objects(scope=scope(), gang=gang, options=options)
     assert made["spec"] == {"minMember": 3, "minResources": {"cpu": "768m", "nvidia.com/gpu": "2"}}
+
+
+def test_a_loop_of_values_gathers_a_list() -> None:
+    raw = load("kai") | {
+        "values": [
+            {
+                "name": "groups",
+                "loop": "gang.members",
+                "when": "item.count",
+                "set": {"groups": {"name": "${item.group}", "cpu": "${item.total.cpu}"}, "odd": None},
+            }
+        ],
+        "patches": [
+            {"name": "list", "merge": {"metadata": {"annotations": {"groups": "${json(groups + odd)}"}}}}
+        ],
+    }
+    plugin = DeclarativePlugin(PluginManifest(raw))
+    gang = Gang(
+        "g",
+        (
+            GangMember(Group("headgroup", "head"), 1, {"cpu": "256m"}),
+            GangMember(Group("none", "worker"), 0, {"cpu": "1"}),
+            GangMember(Group("w", "worker"), 2, {"cpu": "256m"}),
+        ),
+    )
+    asked = replace(scope(), gang=gang)
+    options = checked_options(plugin.manifest, {})
+    made = plugin.kuberay_schedule_child(
+        scope=asked, child={"kind": "Pod"}, group=Group("w", "worker"), options=options
+    )
+    assert made is not None
+    (patch,) = made
+    assert isinstance(patch, Merge)
+    text = patch.patch["metadata"]["annotations"]["groups"]
+    assert text == '[{"name":"headgroup","cpu":"256m"},{"name":"w","cpu":"512m"}]'
 
 
 def test_a_finalizer_makes_its_job_waits_for_it_and_gives_up_at_the_deadline(

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from random import Random
 from typing import Any
 
 import pytest
 
 from kuberay_op.api.raycluster import RayCluster
-from kuberay_op.config import Config
-from kuberay_op.controllers.raycluster.desired import RayClusterKind
 from kuberay_op.controllers.raycluster.failures import failures_of
 from kuberay_op.controllers.raycluster.status import Standing, invalid_status, status_of
 from kuberay_op.controllers.raycluster.why import Obstacle
+from kuberay_op.hooks.gangs import cluster_gang
 from kuberay_op.kube.errors import Forbidden
 from kuberay_op.kube.merge import merge_patch, overlay
 from kuberay_op.plan.actions import Create, Delete, Outcome
@@ -329,4 +327,4 @@ def test_a_broken_spec_breaks_nothing_here() -> None:
     for broken in mutants([owner], count=300, seed=1):
         whole = {**owner, "spec": broken.get("spec")}
         status(whole, *up(owner))
-        RayClusterKind(Config(), rng=Random(1)).gang(whole)  # noqa: S311 (seeded on purpose)
+        cluster_gang(RayCluster(whole))
