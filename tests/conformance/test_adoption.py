@@ -17,7 +17,8 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from kuberay_op.api import annotations, labels
+from kuberay_op.api import annotations as notes
+from kuberay_op.api import labels
 from kuberay_op.build.metadata import OPERATOR_VERSION
 from kuberay_op.kube.client import Client
 from kuberay_op.kube.resource import PODS
@@ -211,7 +212,7 @@ def stamped_by_others(side: Side, version: str) -> list[str]:
         marks = pod["metadata"]["labels"]
         strategy = clusters[marks[labels.CLUSTER]]["spec"].get("upgradeStrategy", {}).get("type")
         if strategy == "Recreate" and marks[labels.NODE_TYPE] == labels.HEAD:
-            written = pod["metadata"]["annotations"][annotations.KUBERAY_VERSION]
+            written = pod["metadata"]["annotations"][notes.KUBERAY_VERSION]
             if written.lstrip("v") != version.lstrip("v"):
                 found.append(pod["metadata"]["name"])
     return found
