@@ -14,11 +14,16 @@ from kuberay_op.hooks.scope import PolicyRule
 
 #: What the operator needs whatever is enabled.
 CORE: Final[tuple[PolicyRule, ...]] = (
-    # Patched to put finalizers on and take them off.
-    PolicyRule(("ray.io",), ("rayclusters",), ("get", "list", "patch", "watch")),
-    PolicyRule(("ray.io",), ("rayclusters/status",), ("patch",)),
+    # Patched to put finalizers on and take them off; RayClusters are made and deleted for jobs.
+    PolicyRule(("ray.io",), ("rayclusters",), ("create", "delete", "get", "list", "patch", "watch")),
+    PolicyRule(("ray.io",), ("rayjobs",), ("delete", "get", "list", "patch", "watch")),
+    PolicyRule(("ray.io",), ("rayclusters/status", "rayjobs/status"), ("patch",)),
     # Owner references with blockOwnerDeletion need this where that admission plugin is on.
-    PolicyRule(("ray.io",), ("rayclusters/finalizers",), ("update",)),
+    PolicyRule(("ray.io",), ("rayclusters/finalizers", "rayjobs/finalizers"), ("update",)),
+    # Submitters of jobs.
+    PolicyRule(("batch",), ("jobs",), ("create", "delete", "get", "list", "watch")),
+    # With useKubernetesProxy: jobs are looked at and submitted.
+    PolicyRule(("",), ("services/proxy",), ("create", "get")),
     PolicyRule(("",), ("pods",), ("create", "delete", "get", "list", "patch", "watch")),
     # Made once, and read again if one of that name turns up.
     PolicyRule(("",), ("services",), ("create", "get", "list", "patch", "watch")),

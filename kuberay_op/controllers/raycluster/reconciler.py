@@ -21,7 +21,7 @@ from kuberay_op.controllers.plugins import Kinds
 from kuberay_op.controllers.raycluster.desired import RayClusterKind, just_edited
 from kuberay_op.controllers.raycluster.filters import pod_news
 from kuberay_op.controllers.raycluster.metrics import ClusterMetrics
-from kuberay_op.controllers.resources import CERTIFICATES, ISSUERS, RAY_CLUSTERS, ROUTES
+from kuberay_op.controllers.resources import CERTIFICATES, ISSUERS, OUR_JOBS, RAY_CLUSTERS, ROUTES
 from kuberay_op.frozen import FrozenDict, freeze
 from kuberay_op.hooks.typed import Hooks
 from kuberay_op.kube.cache import OWNER
@@ -29,6 +29,7 @@ from kuberay_op.kube.errors import NotFound
 from kuberay_op.kube.events import Events
 from kuberay_op.kube.resource import (
     INGRESSES,
+    JOBS,
     NETWORK_POLICIES,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
@@ -218,6 +219,8 @@ def selectors(config: Config, kinds: Kinds, *, routes: bool) -> dict[Resource, s
             gate = COMPANIONS.get(resource)
             ours = resource in chosen or (gate is not None and config.gates.enabled(gate))
             chosen[resource] = None if ours else labels.PLUGIN
+    if JOBS in chosen:
+        chosen[JOBS] = OUR_JOBS
     return chosen
 
 
