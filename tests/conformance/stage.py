@@ -16,7 +16,7 @@ from kuberay_op.api.raycluster import RayCluster
 from kuberay_op.api.replicas import desired_pods
 from kuberay_op.testing.controlplane import ControlPlane, namespace_name
 from tests.conformance.differences import Json, key_of, stable
-from tests.conformance.reference import our_command, running
+from kuberay_op.testing.reference import our_command, running
 
 #: Longest wait for the operators; only a failing test waits this long.
 PATIENCE: Final = 150.0

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import click
 
+from kuberay_op_bench.peers import PEERS
 from kuberay_op_bench.report import RESULTS, Report, saved_reports, update_page
 
 #: Every suite that is here, in the order in which ``all`` runs them: quick ones first. (``local-cold`` takes
@@ -74,6 +75,19 @@ def engine(output: str, results: Path, check: bool, **options: Any) -> None:
     With --server replay the list is served by a recording, without a control plane.
     """
     show([measure("engine", results, **options)], output, check=check)
+
+
+@bench.command()
+@click.option("--count", default=200, show_default=True, help="RayClusters, all made at once.")
+@click.option("--workers", default=3, show_default=True, help="Workers of each.")
+@click.option("--rounds", default=3, show_default=True, help="Repetitions; the median counts.")
+@click.option("--peer", "names", multiple=True, default=PEERS, show_default=True, help="Whom to compare.")
+@output
+@results
+@check
+def clusters(output: str, results: Path, check: bool, **options: Any) -> None:
+    """Compare with the reference: many RayClusters made at once, at rest, restarted, doubled, deleted."""
+    show([measure("clusters", results, **options)], output, check=check)
 
 
 def _plain(suite: str) -> click.Command:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from random import Random
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 
 from kuberay_op.config.goflags import Flag, Parsed, parse
 from kuberay_op.config.settings import Kind
+from kuberay_op.testing.go_modules import ModuleUnavailableError, find_go
 
 FLAGS = (
     Flag("text", Kind.TEXT),
@@ -126,9 +126,10 @@ def test_any_arguments_are_read_without_an_exception(arguments: list[str]) -> No
 
 @pytest.fixture(scope="module")
 def probe(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    go = shutil.which("go")
-    if go is None:
-        pytest.skip("Go is not installed, so there is nothing to compare with")
+    try:
+        go = find_go()
+    except ModuleUnavailableError as error:
+        pytest.skip(f"there is no Go to compare with: {error}")
     binary = tmp_path_factory.mktemp("go") / "flagprobe"
     source = Path(__file__).with_name("flagprobe.go")
     subprocess.run([go, "build", "-o", binary, source], check=True, timeout=240)

@@ -1,7 +1,7 @@
 """The reference operator, KubeRay 1.6.2, built from its published Go module, and operators as processes.
 
 The program is built once and kept in the cache of ``kuberay-op local``. It takes some minutes, so do it ahead
-of a first test run with ``python -m tests.conformance.reference``.
+of a first test run with ``python -m kuberay_op.testing.reference``.
 """
 
 from __future__ import annotations
