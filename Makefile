@@ -73,7 +73,8 @@ docs: setup  ## Build the documentation; a warning is an error.
 
 lock:  ## Pin third-party packages anew, by version and hash.
 	uv pip compile -q pyproject.toml $(wildcard */pyproject.toml */*/pyproject.toml) --group dev $(LOCK) \
-	  --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-annotate -o requirements.lock
+	  --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-annotate \
+	  --no-emit-package kuberay-op -o requirements.lock
 
 e2e conformance image chaos profile:  ## Not here yet: each comes with the part of the operator it tests.
 	@echo "make $@: not available yet; it needs a part of the operator that this version does not have." >&2

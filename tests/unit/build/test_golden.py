@@ -10,7 +10,6 @@ from kuberay_op.api.view import Json
 from kuberay_op.build.ingress import head_ingress
 from kuberay_op.build.networkpolicy import network_policies
 from kuberay_op.build.pod import head_pod, worker_pod
-from kuberay_op.build.redis_cleanup import redis_cleanup_job
 from kuberay_op.build.service import head_service, headless_service, serve_service
 from kuberay_op.config import Config
 from kuberay_op.testing import make
@@ -64,6 +63,5 @@ def test_everything_at_once(golden: Golden) -> None:
         headless_service(found),
         serve_service(found),
         *network_policies(found),
-        redis_cleanup_job(found, config),
     ]
     golden.check("everything.yaml", stable(objects))

@@ -19,7 +19,6 @@ from kuberay_op.build.gcs_ft import storage_claim
 from kuberay_op.build.ingress import head_ingress
 from kuberay_op.build.networkpolicy import network_policies
 from kuberay_op.build.pod import head_pod, worker_pod
-from kuberay_op.build.redis_cleanup import redis_cleanup_job
 from kuberay_op.build.route import head_route
 from kuberay_op.build.service import head_service, headless_service, serve_service
 from kuberay_op.config import Config
@@ -99,7 +98,6 @@ BUILDERS: Final[dict[str, Builder]] = {
     "network_policies": lambda cluster, _: network_policies(cluster),
     "storage_claim": lambda cluster, _: storage_claim(cluster),
     "auth_secret": lambda cluster, _: auth_secret(cluster),
-    "redis_cleanup_job": redis_cleanup_job,
     "selfsigned_issuer": lambda cluster, _: mtls.selfsigned_issuer(cluster),
     "ca_certificate": lambda cluster, _: mtls.ca_certificate(cluster),
     "ca_issuer": lambda cluster, _: mtls.ca_issuer(cluster),

@@ -10,18 +10,36 @@ from typing import Any
 
 import pytest
 
+from kuberay_op.api.raycluster import RayCluster
 from kuberay_op.api.view import Json
 from kuberay_op.build.pod import plain_head_pod
-from kuberay_op.build.redis_cleanup import redis_cleanup_job
 from kuberay_op.config import Config
+from kuberay_op.declarative.manifest import read_manifest
+from kuberay_op.declarative.options import checked_options
+from kuberay_op.features import Gates
 from kuberay_op.testing import make
-from tests.unit.build.shapes import UID, cluster, gated, head_pod_spec, head_template, variables
+from kuberay_op_gcs_ft_redis.job import cleanup_job
 
+MANIFEST = Path(__file__).parent.parent / "src" / "kuberay_op_gcs_ft_redis" / "plugin.yaml"
+UID = "4b1a3a2c-0000-4000-8000-00000000c0de"
 OWN_INIT: list[Json] = [{"name": "own-init", "image": "x"}]
 
 
-def job(*parts: make.Part, config: Config | None = None) -> Json:
-    return redis_cleanup_job(cluster(make.redis("r:1"), *parts), config or Config())
+def cluster(*parts: make.Part) -> RayCluster:
+    return RayCluster(make.raycluster("c", make.namespace("ns"), make.stored(uid=UID), *parts))
+
+
+def job(*parts: make.Part, config: Config | None = None, **options: Any) -> Json:
+    chosen = checked_options(read_manifest(MANIFEST), options)
+    return cleanup_job(cluster(make.redis("r:1"), *parts), config or Config(), chosen)
+
+
+def head_pod_spec(**fields: Any) -> make.Part:
+    return lambda obj: obj["spec"]["headGroupSpec"]["template"]["spec"].update(fields)
+
+
+def variables(container: Json) -> list[tuple[str, Any]]:
+    return [(each["name"], each.get("value")) for each in container["env"]]
 
 
 def test_the_job() -> None:
@@ -49,10 +67,9 @@ def test_its_pod_is_the_heads_with_one_container() -> None:
         make.cluster(tlsOptions={"enabled": True}),
         head_pod_spec(tolerations=[{"operator": "Exists"}], initContainers=OWN_INIT),
     )
-    config = gated("RayClusterMTLS")
-    found = cluster(make.redis("r:1"), *parts)
-    pod = redis_cleanup_job(found, config)["spec"]["template"]["spec"]
-    head = plain_head_pod(found, config)["spec"]
+    config = Config(gates=Gates.default().with_overrides("RayClusterMTLS=true"))
+    pod = job(*parts, config=config)["spec"]["template"]["spec"]
+    head = plain_head_pod(cluster(make.redis("r:1"), *parts), config)["spec"]
     same = ("volumes", "tolerations", "serviceAccountName")
     assert {key: pod[key] for key in same} == {key: head[key] for key in same}
     assert [c["name"] for c in pod["initContainers"]] == ["own-init"]
@@ -72,8 +89,30 @@ def test_its_pod_is_the_heads_with_one_container() -> None:
 
 def test_the_job_is_found_whatever_the_template_says() -> None:
     """Decided (§16.1 7): Jobs are found by this label."""
-    made = job(head_template(labels={"app.kubernetes.io/created-by": "me"}))
+    labels = {"app.kubernetes.io/created-by": "me"}
+
+    def theirs(obj: Json) -> None:
+        obj["spec"]["headGroupSpec"]["template"]["metadata"] = {"labels": labels}
+
+    made = job(theirs)
     assert made["metadata"]["labels"]["app.kubernetes.io/created-by"] == "kuberay-operator"
+
+
+def test_options() -> None:
+    head = {"tolerations": [{"key": "mine"}], "securityContext": {"fsGroup": 1}}
+    options: dict[str, Any] = {
+        "resources": {"limits": {"memory": "1Gi"}},
+        "tolerations": [{"key": "spot"}],
+        "podSecurityContext": {"runAsNonRoot": True},
+        "securityContext": {"readOnlyRootFilesystem": True},
+    }
+    pod = job(head_pod_spec(**head), **options)["spec"]["template"]["spec"]
+    assert pod["tolerations"] == [{"key": "mine"}, {"key": "spot"}]
+    assert pod["securityContext"] == {"runAsNonRoot": True}
+    assert pod["containers"][0]["securityContext"] == {"readOnlyRootFilesystem": True}
+    assert pod["containers"][0]["resources"] == {"limits": {"memory": "1Gi"}}
+    plain = job(head_pod_spec(**head))["spec"]["template"]["spec"]
+    assert (plain["tolerations"], plain["securityContext"]) == ([{"key": "mine"}], {"fsGroup": 1})
 
 
 #: Stands in for Ray: says what it was asked to do.
@@ -113,7 +152,7 @@ def test_what_its_script_does(
     folder.mkdir(parents=True)
     (folder / "gcs_utils.py").write_text(FAKE_RAY)
     (tmp_path / "python").symlink_to(sys.executable)
-    made = redis_cleanup_job(cluster(make.redis("x:1", **options)), Config())
+    made = job(make.redis("x:1", **options))
     [ray] = made["spec"]["template"]["spec"]["containers"]
     done = subprocess.run(
         [*ray["command"], *ray["args"]],

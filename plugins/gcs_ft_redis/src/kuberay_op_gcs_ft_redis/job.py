@@ -10,11 +10,13 @@ from kuberay_op.api.podtemplate import has_env
 from kuberay_op.api.raycluster import RayCluster
 from kuberay_op.api.view import Json
 from kuberay_op.build import env
-from kuberay_op.build.draft import same_resources, shell
+from kuberay_op.build.draft import shell
 from kuberay_op.build.metadata import child_metadata
 from kuberay_op.build.pod import plain_head_pod
 from kuberay_op.build.tls import WAIT_FOR_CERTIFICATE
 from kuberay_op.config import Config
+from kuberay_op.frozen import thaw
+from kuberay_op.hooks import Options
 
 _DEADLINE: Final = 300
 _HELP: Final = "https://docs.ray.io/en/master/cluster/kubernetes/user-guides/kuberay-gcs-ft.html"
@@ -45,7 +47,7 @@ sys.exit(0 if done else 1)
 _USERNAME: Final = "username = os.environ.get('REDIS_USERNAME', url.username)\n"
 
 
-def redis_cleanup_job(cluster: RayCluster, config: Config) -> Json:
+def cleanup_job(cluster: RayCluster, config: Config, options: Options) -> Json:
     """The Job: the head Pod without its sidecars, running a clean-up in place of Ray."""
     pod = plain_head_pod(cluster, config)
     spec, meta = pod["spec"], pod["metadata"]
@@ -54,10 +56,16 @@ def redis_cleanup_job(cluster: RayCluster, config: Config) -> Json:
         ray.pop(probe, None)
     ray["command"] = shell(config)
     ray["args"] = [f'echo "{_HINT}" && python -c "{_script(ray)}"']
-    ray["resources"] = same_resources("200m", "256Mi")
+    ray["resources"] = thaw(options["resources"])
     env.add(ray, *(env.variable(name, value) for name, value in _RETRIES.items()))
     spec["containers"] = [ray]
     spec["restartPolicy"] = "Never"
+    if options["tolerations"]:
+        spec["tolerations"] = [*(spec.get("tolerations") or ()), *thaw(options["tolerations"])]
+    if options["podSecurityContext"] is not None:
+        spec["securityContext"] = thaw(options["podSecurityContext"])
+    if options["securityContext"] is not None:
+        ray["securityContext"] = thaw(options["securityContext"])
     if "initContainers" in spec:
         kept = [c for c in spec["initContainers"] if c.get("name") != WAIT_FOR_CERTIFICATE]
         spec["initContainers"] = kept
