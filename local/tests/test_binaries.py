@@ -192,11 +192,24 @@ replace (
 	k8s.io/kubectl => ./staging/src/k8s.io/kubectl
 )
 """
-    text = gobuild.module_file("1.34.4", own)
+    text = gobuild.module_file(versions.module_of("etcd"), "1.34.4", own)
     assert "go 1.24.0\ngodebug default=go1.24\n" in text
     assert "\tk8s.io/kubernetes v1.34.4\n" in text
     assert "\tgo.etcd.io/etcd/server/v3 v3.6.4\n" in text
     assert "\tk8s.io/api => k8s.io/api v0.34.4\n\tk8s.io/kubectl => k8s.io/kubectl v0.34.4\n" in text
+    assert "etcd" not in gobuild.module_file(versions.module_of("kubelet"), "1.34.4", own)
+
+
+def test_the_programs_of_a_node_are_built_by_themselves(calls: Path) -> None:
+    """Whoever plays nodes with kwok never builds a kubelet, and a change there leaves the rest alone."""
+    resolve(*versions.ALL_TOOLS)
+    found, _ = resolve(*versions.NODE_TOOLS)
+    assert calls.read_text().count("build ") == 2
+    assert {tool: path.parent.name for tool, path in found.items()} == {
+        "kubelet": f"node-{V}",
+        "kube-proxy": f"node-{V}",
+        "coredns": "dns",
+    }
 
 
 def test_setup_and_path_make_programs_and_say_where_they_are(calls: Path, home: Path) -> None:
@@ -213,7 +226,7 @@ def test_setup_and_path_make_programs_and_say_where_they_are(calls: Path, home: 
 @pytest.mark.slow
 def test_the_programs_are_really_built(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOCACHE", str(GO_CACHE))
-    found, said = resolve(*versions.ALL_TOOLS)
+    found, said = resolve(*versions.ALL_TOOLS, *versions.NODE_TOOLS)
     assert any(line.startswith("compiling packages") for line in said)
     assert binaries.version_of(found["kube-apiserver"]) == V
     for tool, arguments, answer in (
@@ -221,6 +234,9 @@ def test_the_programs_are_really_built(home: Path, monkeypatch: pytest.MonkeyPat
         ("kubectl", ["version", "--client"], f"Client Version: v{V}"),
         ("helm", ["version", "--short"], f"v{versions.HELM}"),
         ("kwok", ["--version"], f"kwok version v{versions.KWOK}"),
+        ("kubelet", ["--version"], f"Kubernetes v{V}"),
+        ("kube-proxy", ["--version"], f"Kubernetes v{V}"),
+        ("coredns", ["-version"], f"CoreDNS-{versions.COREDNS}"),
     ):
         done = subprocess.run([found[tool], *arguments], capture_output=True, text=True, check=True)
         assert done.stdout.startswith(answer)
@@ -253,11 +269,12 @@ def publish(mirror: Path, tool: str, content: bytes, *, lie: bool = False) -> No
 
 
 def test_official_releases_are_downloaded_and_checked(home: Path, mirror: Path) -> None:
-    for tool in versions.ALL_TOOLS:
+    tools = (*versions.ALL_TOOLS, *versions.NODE_TOOLS)
+    for tool in tools:
         publish(mirror, tool, f"#!/bin/sh\necho {tool}\n".encode())
-    found, said = resolve(*versions.ALL_TOOLS)
+    found, said = resolve(*tools)
     assert {tool: path.read_text() for tool, path in found.items()} == {
-        tool: f"#!/bin/sh\necho {tool}\n" for tool in versions.ALL_TOOLS
+        tool: f"#!/bin/sh\necho {tool}\n" for tool in tools
     }
     assert all(path.stat().st_mode & 0o111 for path in found.values())
     assert said == []

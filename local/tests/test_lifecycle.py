@@ -274,10 +274,9 @@ def test_programs_of_another_version_are_refused(machine: Machine) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("up", "--node", "real"), "--node real is not available in this version; use kwok:COUNT or none"),
         (
             ("up", "--node", "kwok:many"),
-            "--node 'kwok:many' is not known; use kwok:COUNT (1 to 5000) or none",
+            "--node 'kwok:many' is not known; use kwok:COUNT (1 to 5000), real or none",
         ),
         (("up", "--name", "A B"), "--name 'A B' is not allowed"),
         (

@@ -32,7 +32,7 @@ def test_the_wheel_holds_everything_a_build_needs(tmp_path: Path) -> None:
 
 
 def test_the_go_module_requires_the_versions_we_say() -> None:
-    requirements = versions.go_sources()["go.mod"]
+    requirements = versions.module_of("etcd").sources()["go.mod"]
     for line in (
         f"go {versions.GO}.0",
         f"k8s.io/kubernetes v{versions.KUBERNETES}",
@@ -42,3 +42,6 @@ def test_the_go_module_requires_the_versions_we_say() -> None:
         f"k8s.io/api => k8s.io/api v0.{versions.KUBERNETES.partition('.')[2]}",
     ):
         assert line in requirements
+    node = versions.module_of("kubelet").sources()["go.mod"]
+    assert f"k8s.io/kubernetes v{versions.KUBERNETES}" in node
+    assert f"github.com/coredns/coredns v{versions.COREDNS}" in node

@@ -28,20 +28,16 @@ def test_a_bad_name_is_refused_with_the_rule(name: str) -> None:
 def test_nodes_are_read_and_written_alike() -> None:
     assert Nodes.parse("kwok:50") == Nodes("kwok", 50)
     assert Nodes.parse("none") == Nodes()
-    assert [str(Nodes.parse(text)) for text in ("none", "kwok:3")] == ["none", "kwok:3"]
+    assert Nodes.parse("real") == Nodes("real", 1)
+    assert [str(Nodes.parse(text)) for text in ("none", "kwok:3", "real")] == ["none", "kwok:3", "real"]
 
 
 @pytest.mark.parametrize(
-    "text", ["kwok", "kwok:", "kwok:0", "kwok:-1", "kwok:x", "kwok:99999", "none:1", "", "minikube"]
+    "text", ["kwok", "kwok:", "kwok:0", "kwok:-1", "kwok:x", "kwok:99999", "none:1", "real:2", "", "minikube"]
 )
 def test_bad_nodes_are_refused_with_what_is_known(text: str) -> None:
-    with pytest.raises(LocalError, match=r"use kwok:COUNT \(1 to 5000\) or none"):
+    with pytest.raises(LocalError, match=r"use kwok:COUNT \(1 to 5000\), real or none"):
         Nodes.parse(text)
-
-
-def test_a_real_node_is_announced_as_missing() -> None:
-    with pytest.raises(LocalError, match="--node real is not available in this version"):
-        Nodes.parse("real")
 
 
 @pytest.mark.parametrize("text", ["1.36.3", "v1.36.3"])

@@ -1,7 +1,8 @@
 """Finding the programs of a cluster: the user's folder, the cache, an official release, a build.
 
 The cache holds sets of programs, ``CACHE/bin/SET/``: one set for every Kubernetes version (with the etcd that
-goes with it) and one with kwok and helm, which go with any. A set appears whole, by one rename.
+goes with it) and one with kwok and helm, which go with any; likewise for what a real node needs. A set
+appears whole, by one rename.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def resolve(
         return from_folder(named, tools)
     found: dict[str, Path] = {}
     for tool in tools:
-        place = _cached(_set_of(tool, kubernetes))
+        place = _cached(tool, kubernetes)
         if place is None:
             if not make:
                 raise LocalError(
@@ -73,64 +74,63 @@ def version_of(api_server: Path) -> str:
     return match[1]
 
 
-def _set_of(tool: str, kubernetes: str) -> str:
-    return f"kubernetes-{kubernetes}" if tool in versions.KUBERNETES_TOOLS else "tools"
-
-
-def _cached(name: str) -> Path | None:
-    """The folder of a set, when it was made by the present recipe."""
-    folder = paths.cache_dir() / "bin" / name
+def _cached(tool: str, kubernetes: str) -> Path | None:
+    """The folder of the set a tool is in, when it was made by the present recipe."""
+    module = versions.module_of(tool)
+    folder = paths.cache_dir() / "bin" / module.set_of(tool, kubernetes)
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
     except (FileNotFoundError, ValueError):
         return None
-    return folder if manifest.get("recipe") == versions.recipe() else None
+    return folder if manifest.get("recipe") == module.recipe() else None
 
 
 def _make(tool: str, kubernetes: str, say: Say) -> Path:
     """Fetch or build the set the tool is in."""
-    wanted = _set_of(tool, kubernetes)
+    module = versions.module_of(tool)
     root = paths.cache_dir() / "bin"
     with paths.locked(
         root, waiting=lambda: say("waiting for another process that fetches or builds programs")
     ):
-        if (present := _cached(wanted)) is not None:
+        if (present := _cached(tool, kubernetes)) is not None:
             return present  # the other process made it
         draft = root / ".new"
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
         try:
-            made = _fill(draft, tool, kubernetes, say)
+            made = _fill(draft, module, tool, kubernetes, say)
             for name, tools in made.items():
-                _install(draft, root / name, tools)
+                _install(draft, root / name, tools, module.recipe())
         except OSError as error:
             raise LocalError(f"programs cannot be put into {root}: {error.strerror}") from error
         finally:
             shutil.rmtree(draft, ignore_errors=True)
-    return root / wanted
+    return root / module.set_of(tool, kubernetes)
 
 
-def _fill(draft: Path, tool: str, kubernetes: str, say: Say) -> dict[str, Sequence[str]]:
+def _fill(
+    draft: Path, module: versions.Module, tool: str, kubernetes: str, say: Say
+) -> dict[str, Sequence[str]]:
     """Put programs into ``draft``; gives which sets they make."""
-    belongs = tool in versions.KUBERNETES_TOOLS
-    tools = versions.KUBERNETES_TOOLS if belongs else versions.OTHER_TOOLS
+    belongs = tool in module.kubernetes_tools
+    tools = module.kubernetes_tools if belongs else module.other_tools
     try:
         releases.fetch(tools, kubernetes=kubernetes, machine=nodes.architecture(), folder=draft, say=say)
-        return {_set_of(tool, kubernetes): tools}
+        return {module.set_of(tool, kubernetes): tools}
     except releases.UnavailableError as error:
         say(f"{error}; building instead")
     for file in draft.iterdir():
         file.unlink()
     target = kubernetes if belongs else versions.KUBERNETES
     paths.check_space(draft, SPACE_MEGABYTES)
-    built = gobuild.build(target, folder=draft, say=say)
+    built = gobuild.build(module, target, folder=draft, say=say)
     sets: dict[str, list[str]] = {}
     for name in built:
-        sets.setdefault(_set_of(name, target), []).append(name)
+        sets.setdefault(module.set_of(name, target), []).append(name)
     return dict(sets)
 
 
-def _install(draft: Path, target: Path, tools: Sequence[str]) -> None:
+def _install(draft: Path, target: Path, tools: Sequence[str], recipe: str) -> None:
     """Make a set of some of the programs in ``draft``."""
     new = target.with_name(f".{target.name}.new")
     shutil.rmtree(new, ignore_errors=True)
@@ -142,6 +142,6 @@ def _install(draft: Path, target: Path, tools: Sequence[str]) -> None:
             os.link(source.resolve(), program)
         if source.is_symlink():
             (new / tool).symlink_to(program.name)
-    (new / MANIFEST).write_text(json.dumps({"recipe": versions.recipe(), "tools": list(tools)}) + "\n")
+    (new / MANIFEST).write_text(json.dumps({"recipe": recipe, "tools": list(tools)}) + "\n")
     shutil.rmtree(target, ignore_errors=True)
     new.rename(target)

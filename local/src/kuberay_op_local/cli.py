@@ -16,6 +16,7 @@ from kuberay_op_local import binaries, components, versions
 from kuberay_op_local.cluster import DEFAULT_NAME, Cluster, Status
 from kuberay_op_local.errors import LocalError
 from kuberay_op_local.operator import install
+from kuberay_op_local.real import objects
 
 #: How often ``logs --follow`` looks for more.
 FOLLOW_SECONDS = 0.2
@@ -51,7 +52,7 @@ _passed_on = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 @click.group(cls=_Group)
 def local() -> None:
-    """Run a real Kubernetes on this machine, without Docker and without root.
+    """Run a real Kubernetes on this machine, without Docker and, but for real nodes, without root.
 
     Exit codes: 0 done, 1 failed (with the reason on stderr), 2 wrong usage, 130 interrupted.
     """
@@ -61,17 +62,39 @@ def local() -> None:
 @named
 @click.option(
     "--node",
-    metavar="kwok:COUNT|none",
-    help="Nodes: COUNT played by kwok, or none. Not given: as they are, none for a new cluster.",
+    metavar="kwok:COUNT|real|none",
+    help="Nodes: COUNT played by kwok, a real one (needs root), or none. "
+    "Not given: as they are, none for a new cluster.",
 )
 @versioned
 @click.option(
     "--port", type=click.IntRange(1, 65535), help="Port of the API server; a free one if not given."
 )
 @from_folder
-def up(name: str, node: str | None, kubernetes: str | None, port: int | None, folder: Path | None) -> None:
+@click.option(
+    "--small-requests/--full-requests",
+    default=None,
+    help="Whether Pods on a real node are scheduled as if they asked for little. "
+    f"Not given: on a machine with fewer than {objects.ENOUGH_CORES} cores.",
+)
+def up(
+    name: str,
+    node: str | None,
+    kubernetes: str | None,
+    port: int | None,
+    folder: Path | None,
+    small_requests: bool | None,
+) -> None:
     """Bring a cluster up; on one that is up, change its nodes or do nothing."""
-    cluster = Cluster.up(name, node=node, kubernetes=kubernetes, port=port, folder=folder, say=say)
+    cluster = Cluster.up(
+        name,
+        node=node,
+        kubernetes=kubernetes,
+        port=port,
+        folder=folder,
+        small_requests=small_requests,
+        say=say,
+    )
     say(f'talk to it with: eval "$(kuberay-op local env --name {cluster.name})"')
 
 
@@ -168,12 +191,11 @@ def operator(name: str, flags: tuple[str, ...]) -> None:
 @click.argument("component")
 @click.option("--follow", "-f", is_flag=True, help="Go on until Ctrl-C.")
 def logs(name: str, component: str, follow: bool) -> None:
-    """Print a log: of etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok or operator."""
+    """Print a log: of etcd, kube-apiserver, kubelet, operator or another component."""
     cluster = Cluster(name)
     _ = cluster.spec  # it must exist
-    known = (*components.ALL, components.OPERATOR)
-    if component not in known:
-        raise LocalError(f"there is no component {component!r}; there are {', '.join(known)}")
+    if component not in components.LOGGED:
+        raise LocalError(f"there is no component {component!r}; there are {', '.join(components.LOGGED)}")
     try:
         file = cluster.layout.log(component).open(encoding="utf-8", errors="replace")
     except FileNotFoundError:
@@ -190,15 +212,17 @@ def logs(name: str, component: str, follow: bool) -> None:
 
 @local.command()
 @versioned
-def setup(kubernetes: str | None) -> None:
-    """Fetch or build all programs, so that later commands start at once."""
+@click.option("--node", type=click.Choice(["kwok", "real"]), default="kwok", show_default=True)
+def setup(kubernetes: str | None, node: str) -> None:
+    """Fetch or build all programs, so that later commands start at once; with --node real, its own too."""
     version = versions.check_kubernetes(kubernetes or versions.KUBERNETES)
-    found = binaries.resolve(versions.ALL_TOOLS, kubernetes=version, folder=None, say=say)
+    tools = (*versions.ALL_TOOLS, *(versions.NODE_TOOLS if node == "real" else ()))
+    found = binaries.resolve(tools, kubernetes=version, folder=None, say=say)
     say(f"all programs are in {found['kube-apiserver'].parent} and {found['kwok'].parent}")
 
 
 @local.command()
-@click.argument("tool", type=click.Choice(versions.ALL_TOOLS))
+@click.argument("tool", type=click.Choice((*versions.ALL_TOOLS, *versions.NODE_TOOLS)))
 @versioned
 @from_folder
 def path(tool: str, kubernetes: str | None, folder: Path | None) -> None:

@@ -19,6 +19,8 @@ import psutil
 
 from kuberay_op_local import certs, components, health, nodes, paths, ports, processes, wish
 from kuberay_op_local.errors import LocalError
+from kuberay_op_local.real import kernel, node, objects
+from kuberay_op_local.real.world import World
 from kuberay_op_local.run import Say, Ticker
 from kuberay_op_local.spec import Nodes, Spec, check_name
 
@@ -107,14 +109,16 @@ class Cluster:
         only: Sequence[str] | None = None,
         extra_args: Mapping[str, Sequence[str]] | None = None,
         make: bool = True,
+        small_requests: bool | None = None,
         say: Say = quiet,
     ) -> Cluster:
         """Bring the cluster up, or make sure that it is.
 
-        ``node`` is ``kwok:COUNT`` or ``none``; ``port`` is the API server's; ``folder`` holds programs to use
-        instead of our own; ``only`` names the components to run (tests often need no scheduler);
+        ``node`` is ``kwok:COUNT``, ``real`` or ``none``; ``port`` is the API server's; ``folder`` holds
+        programs to use instead of our own; ``only`` names the components to run (tests need no scheduler);
         ``extra_args`` adds arguments by component, for example an audit log for the API server; with ``make``
-        off, programs must be at hand already.
+        off, programs must be at hand already; ``small_requests`` lets Pods on a real node ask for little, by
+        default on small machines.
         """
         cluster = cls(name)
         wanted = wish.Wish(
@@ -125,6 +129,7 @@ class Cluster:
             only=tuple(only) if only is not None else None,
             extra_args={key: list(value) for key, value in extra_args.items()} if extra_args else None,
             make=make,
+            small_requests=small_requests,
         )
         root = cluster.layout.root
         with paths.locked(root, waiting=lambda: say(f"waiting for another command on cluster {name!r}")):
@@ -143,7 +148,8 @@ class Cluster:
     def _settle(self, wanted: wish.Wish, say: Say) -> Spec:
         old = Spec.load(self.layout.spec)
         if old is None:
-            paths.check_space(self.layout.root, SPACE_MEGABYTES)
+            real_node = wanted.node is not None and wanted.node.real
+            paths.check_space(self.layout.root, node.SPACE_MEGABYTES if real_node else SPACE_MEGABYTES)
             spec = wish.new_spec(self.name, wanted, say)
         else:
             spec = wish.changed_spec(old, wanted, say)
@@ -159,7 +165,8 @@ class Cluster:
             private, public = certs.signing_key()
             certs.write_private(pki / "service-accounts.key", private)
             certs.write_private(pki / "service-accounts.pub", public)
-            authority.server("kube-apiserver", components.SERVING_HOSTS).save(pki, "server")
+            hosts = dict.fromkeys((*components.SERVING_HOSTS, spec.host))
+            authority.server("kube-apiserver", list(hosts)).save(pki, "server")
             authority.client(ADMIN, ["system:masters"]).save(pki, ADMIN)
             authority.pair.save(pki, "ca")  # last: it says that the others are there
         if not self.kubeconfig.exists():
@@ -171,24 +178,34 @@ class Cluster:
                 self._issue(spec, path, *components.IDENTITIES[component])
         if components.KWOK in spec.components:
             self.layout.stages.write_text(nodes.stages())
+        if spec.nodes.real:
+            node.write_files(spec, self.layout)
 
     def _start(self, spec: Spec, say: Say) -> None:
         running = processes.find(self.layout.root)
         # The operator is no component of the cluster, but runs beside them; `up` leaves it alone.
         wanted = {*spec.components, components.OPERATOR}
+        if components.NAMESPACES in spec.components and components.NAMESPACES not in running:
+            wanted = set()  # the world they live in is gone: all must start anew
         processes.kill([running.pop(extra) for extra in running.keys() - wanted])
         began = time.monotonic()
         missing = [component for component in spec.components if component not in running]
+        inside = self._open_world(spec, running) if spec.nodes.real else None
         # The API server waits for etcd by itself; the others would lose time in back-off without it.
-        first = [component for component in missing if component in {components.ETCD, components.API_SERVER}]
-        for component in first:
-            running[component] = self._spawn(spec, component)
+        for component in (components.ETCD, components.API_SERVER, node.EARLY):
+            if component in spec.components and component not in running:
+                running[component] = self._spawn(spec, component, running)
         with health.Probe(spec, self.layout) as probe:
             self._await(probe, components.API_SERVER, running, say)
-            for component in missing:
-                if component not in first:
-                    running[component] = self._spawn(spec, component)
-            self._sync_nodes(probe, spec, say)
+            if inside is not None:
+                self._await(probe, components.CONTAINERD, running, say)
+                node.load_pause(inside)
+                self.kubectl("apply", "--server-side", "-f", "-", stdin=objects.manifests(spec))
+            for component in spec.components:
+                if component not in running:
+                    running[component] = self._spawn(spec, component, running)
+            if not spec.nodes.real:
+                self._sync_nodes(probe, spec, say)
             for component in spec.components:
                 self._await(probe, component, running, say)
         if missing:
@@ -196,20 +213,29 @@ class Cluster:
         else:
             say(f"cluster {self.name!r} is up")
 
-    def _spawn(self, spec: Spec, component: str) -> psutil.Process:
+    def _open_world(self, spec: Spec, running: dict[str, psutil.Process]) -> World:
+        return node.open_world(
+            spec, self.layout, running, lambda component: self._spawn(spec, component, running)
+        )
+
+    def _spawn(self, spec: Spec, component: str, running: Mapping[str, psutil.Process]) -> psutil.Process:
+        if spec.nodes.real:
+            program, arguments = node.command(component, spec, self.layout, running)
+        else:
+            self._check_ports(spec, component)
+            program = Path(spec.programs[component])
+            arguments = components.arguments(component, spec, self.layout)
+        return processes.start(
+            program, arguments, root=self.layout.root, component=component, log=self.layout.log(component)
+        )
+
+    def _check_ports(self, spec: Spec, component: str) -> None:
         for listener in components.PORTS[component]:
             if not ports.is_free(spec.ports[listener]):
                 raise LocalError(
                     f"port {spec.ports[listener]} of {component} is taken by another program; "
                     f"end that program, or run `kuberay-op local down --name {self.name}` and `up` again"
                 )
-        return processes.start(
-            Path(spec.programs[component]),
-            components.arguments(component, spec, self.layout),
-            root=self.layout.root,
-            component=component,
-            log=self.layout.log(component),
-        )
 
     def _await(
         self, probe: health.Probe, component: str, running: Mapping[str, psutil.Process], say: Say
@@ -248,6 +274,7 @@ class Cluster:
                 pids = ", ".join(str(process.pid) for process in left)
                 raise LocalError(f"these processes of cluster {self.name!r} do not end: {pids}")
             if exists:
+                kernel.clean(self.layout)
                 paths.remove(self.layout.root)
         return exists or bool(running)
 
@@ -293,7 +320,7 @@ class Cluster:
         spec = self.spec
         running = processes.find(self.layout.root)
         if component not in running:
-            running[component] = self._spawn(spec, component)
+            running[component] = self._spawn(spec, component, running)
         with health.Probe(spec, self.layout) as probe:
             self._await(probe, component, running, quiet)
 

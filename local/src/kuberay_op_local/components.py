@@ -15,20 +15,40 @@ SCHEDULER: Final = "kube-scheduler"
 KWOK: Final = "kwok"
 OPERATOR: Final = "operator"
 
+#: Parts of a real node; what they are started with is in ``real.parts``.
+NAMESPACES: Final = "namespaces"
+SLIRP: Final = "slirp4netns"
+CONTAINERD: Final = "containerd"
+KUBELET: Final = "kubelet"
+KUBE_PROXY: Final = "kube-proxy"
+COREDNS: Final = "coredns"
+
 #: In the order in which they need each other.
 ALL: Final = (ETCD, API_SERVER, CONTROLLER_MANAGER, SCHEDULER, KWOK)
 
 #: Components without nodes; kwok joins when there are kwok nodes.
 CONTROL_PLANE: Final = (ETCD, API_SERVER, CONTROLLER_MANAGER, SCHEDULER)
 
+#: What a real node adds: a world of its own, in which then all the others live, and the node's programs.
+REAL_WORLD: Final = (NAMESPACES, SLIRP)
+REAL_NODE: Final = (CONTAINERD, KUBELET, KUBE_PROXY, COREDNS)
+
+#: Everything that has a log.
+LOGGED: Final = (*ALL, *REAL_WORLD, *REAL_NODE, OPERATOR)
+
+REAL_NODE_NAME: Final = "real-0"
+
 #: Who a component is to the API server: user and groups of its client certificate.
 IDENTITIES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     CONTROLLER_MANAGER: ("system:kube-controller-manager", ()),
     SCHEDULER: ("system:kube-scheduler", ()),
     KWOK: ("kwok", ("system:masters",)),
+    KUBELET: (f"system:node:{REAL_NODE_NAME}", ("system:nodes",)),
+    KUBE_PROXY: ("system:kube-proxy", ()),
+    COREDNS: ("system:coredns", ()),
 }
 
-#: Ports a component listens on, all on loopback.
+#: Ports a component listens on, all at the address ``Spec.host``.
 PORTS: Final[dict[str, tuple[str, ...]]] = {
     ETCD: ("etcd", "etcd-peer"),
     API_SERVER: ("kube-apiserver",),
@@ -54,6 +74,10 @@ SERVING_HOSTS: Final = (
     "kubernetes.default.svc.cluster.local",
 )
 
+#: Since which 1.x mutating admission policies need no feature gate, and since which they are beta.
+MUTATING_POLICIES_STABLE: Final = 36
+MUTATING_POLICIES: Final = 34
+
 #: The limits on calls per second that components put on themselves are for big shared clusters.
 FAST_CLIENT: Final = ("--kube-api-qps=500", "--kube-api-burst=1000")
 
@@ -64,9 +88,9 @@ def arguments(component: str, spec: Spec, layout: Layout) -> list[str]:
 
 
 def etcd(spec: Spec, layout: Layout) -> list[str]:
-    """One member on loopback; without fsync, since the data dies with the cluster."""
-    client = f"https://127.0.0.1:{spec.ports['etcd']}"
-    peer = f"https://127.0.0.1:{spec.ports['etcd-peer']}"
+    """One member; without fsync, since the data dies with the cluster."""
+    client = f"https://{spec.host}:{spec.ports['etcd']}"
+    peer = f"https://{spec.host}:{spec.ports['etcd-peer']}"
     serving = [
         f"--{prefix}{name}={layout.pki / file}"
         for prefix in ("", "peer-")
@@ -94,15 +118,14 @@ def etcd(spec: Spec, layout: Layout) -> list[str]:
 
 
 def kube_apiserver(spec: Spec, layout: Layout) -> list[str]:
-    """An API server as in a normal cluster, on loopback."""
+    """An API server as in a normal cluster, on loopback unless there is a real node."""
     pki = layout.pki
     return [
         f"--secure-port={spec.ports['kube-apiserver']}",
-        "--bind-address=127.0.0.1",
-        # Pods are not run here, so nobody needs an address from outside; a machine may have none.
-        "--advertise-address=127.0.0.1",
-        "--endpoint-reconciler-type=none",
-        f"--etcd-servers=https://127.0.0.1:{spec.ports['etcd']}",
+        f"--bind-address={spec.host}",
+        f"--advertise-address={spec.host}",
+        *(_for_real_node(spec, layout) if spec.nodes.real else _WITHOUT_PODS),
+        f"--etcd-servers=https://{spec.host}:{spec.ports['etcd']}",
         f"--etcd-cafile={pki / 'ca.crt'}",
         f"--etcd-certfile={pki / 'server.crt'}",
         f"--etcd-keyfile={pki / 'server.key'}",
@@ -119,13 +142,39 @@ def kube_apiserver(spec: Spec, layout: Layout) -> list[str]:
     ]
 
 
+#: Where no Pod runs nobody asks for the Service ``kubernetes``, and loopback cannot be its endpoint.
+_WITHOUT_PODS: Final = ("--endpoint-reconciler-type=none",)
+
+
+def _for_real_node(spec: Spec, layout: Layout) -> list[str]:
+    """How the API server reaches the kubelet, for logs and exec; and the policies of ``real.objects``."""
+    pki = layout.pki
+    flags = [
+        f"--kubelet-client-certificate={pki / 'admin.crt'}",
+        f"--kubelet-client-key={pki / 'admin.key'}",
+        f"--kubelet-certificate-authority={pki / 'ca.crt'}",
+        "--kubelet-preferred-address-types=InternalIP",
+    ]
+    if spec.small_requests and minor(spec.kubernetes) < MUTATING_POLICIES_STABLE:
+        flags += [
+            "--feature-gates=MutatingAdmissionPolicy=true",
+            "--runtime-config=admissionregistration.k8s.io/v1beta1=true",
+        ]
+    return flags
+
+
+def minor(kubernetes: str) -> int:
+    """The second number of a Kubernetes version."""
+    return int(kubernetes.split(".")[1])
+
+
 def kube_controller_manager(spec: Spec, layout: Layout) -> list[str]:
     """All controllers, each with a service account of its own, as in a normal cluster."""
     pki = layout.pki
     return [
         f"--kubeconfig={layout.component_kubeconfig(CONTROLLER_MANAGER)}",
         f"--secure-port={spec.ports['kube-controller-manager']}",
-        "--bind-address=127.0.0.1",
+        f"--bind-address={spec.host}",
         f"--tls-cert-file={pki / 'server.crt'}",
         f"--tls-private-key-file={pki / 'server.key'}",
         f"--root-ca-file={pki / 'ca.crt'}",
@@ -145,7 +194,7 @@ def kube_scheduler(spec: Spec, layout: Layout) -> list[str]:
     return [
         f"--kubeconfig={layout.component_kubeconfig(SCHEDULER)}",
         f"--secure-port={spec.ports['kube-scheduler']}",
-        "--bind-address=127.0.0.1",
+        f"--bind-address={spec.host}",
         f"--tls-cert-file={layout.pki / 'server.crt'}",
         f"--tls-private-key-file={layout.pki / 'server.key'}",
         "--leader-elect=false",

@@ -20,8 +20,6 @@ from kuberay_op_local import paths, versions
 from kuberay_op_local.errors import LocalError
 from kuberay_op_local.run import Say, run
 
-#: The name of the binary; the programs are links to it.
-BINARY: Final = "kube"
 #: How many lines of a failed command are shown.
 LAST_LINES: Final = 12
 
@@ -32,8 +30,8 @@ _STAGING: Final = re.compile(r"^\s*(k8s\.io/\S+) => \./staging", re.MULTILINE)
 _UNKNOWN: Final = re.compile(r"unknown revision|not found|: (403|404|410) ")
 
 
-def build(kubernetes: str, *, folder: Path, say: Say) -> tuple[str, ...]:
-    """Build into ``folder`` and give the names of the programs that are there now.
+def build(module: versions.Module, kubernetes: str, *, folder: Path, say: Say) -> tuple[str, ...]:
+    """Build into ``folder`` and give the names of the programs that are there now: links to one binary.
 
     For our default version that is all of them, from pinned sources. For another Kubernetes version the
     requirements are derived from its own, and the programs that do not belong to Kubernetes are left out.
@@ -42,11 +40,11 @@ def build(kubernetes: str, *, folder: Path, say: Say) -> tuple[str, ...]:
     source = folder / "source"
     source.mkdir()
     default = kubernetes == versions.KUBERNETES
-    for name, text in versions.go_sources().items():
+    for name, text in module.sources().items():
         if default or name == "main.go":
             (source / name).write_text(text)
     if not default:
-        (source / "go.mod").write_text(module_file(kubernetes, _requirements(go, kubernetes, say)))
+        (source / "go.mod").write_text(module_file(module, kubernetes, _requirements(go, kubernetes, say)))
     mode = "-mod=readonly" if default else "-mod=mod"
     packages = _go(go, source, "fetching modules", "list", mode, "-deps", ".", say=say)
     major, minor, _ = kubernetes.split(".")
@@ -58,12 +56,12 @@ def build(kubernetes: str, *, folder: Path, say: Say) -> tuple[str, ...]:
         "helm.sh/helm/v4/internal/version.version": f"v{versions.HELM}",
     }
     flags = " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in stamps.items())])
-    command = ("build", mode, "-v", "-trimpath", "-ldflags", flags, "-o", str(folder / BINARY), ".")
+    command = ("build", mode, "-v", "-trimpath", "-ldflags", flags, "-o", str(folder / module.binary), ".")
     _go(go, source, "compiling packages", *command, say=say, total=len(packages))
     shutil.rmtree(source)
-    tools = versions.ALL_TOOLS if default else versions.KUBERNETES_TOOLS
+    tools = module.tools if default else module.kubernetes_tools
     for tool in tools:
-        (folder / tool).symlink_to(BINARY)
+        (folder / tool).symlink_to(module.binary)
     return tools
 
 
@@ -177,8 +175,8 @@ def _requirements(go: Path, kubernetes: str, say: Say) -> str:
     return Path(answer["GoMod"]).read_text()
 
 
-def module_file(kubernetes: str, requirements: str) -> str:
-    """A go.mod for our main.go with a Kubernetes version, from that version's own go.mod.
+def module_file(module: versions.Module, kubernetes: str, requirements: str) -> str:
+    """A go.mod for a main.go of ours with a Kubernetes version, from that version's own go.mod.
 
     Its staging modules are folders there; here they are replaced by their published versions.
     """
@@ -189,13 +187,13 @@ def module_file(kubernetes: str, requirements: str) -> str:
         raise LocalError(f"Kubernetes {kubernetes} is too old to be built here")
     replacements = [f"\t{name} => {name} {published}" for name in _STAGING.findall(requirements)]
     lines = [
-        "module kuberay-op/local-kubernetes",
+        f"module kuberay-op/local-{module.kubernetes_set}",
         "",
         *head,
         "",
         "require (",
         f"\tk8s.io/kubernetes v{kubernetes}",
-        f"\tgo.etcd.io/etcd/server/v3 {etcd[1]}",
+        *([f"\tgo.etcd.io/etcd/server/v3 {etcd[1]}"] if "etcd" in module.tools else []),
         ")",
         "",
         "replace (",

@@ -6,6 +6,7 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,8 @@ import psutil
 from kuberay_op_local import components, processes
 from kuberay_op_local.errors import ComponentError
 from kuberay_op_local.paths import Layout
+from kuberay_op_local.real import node
+from kuberay_op_local.real.world import World
 from kuberay_op_local.spec import Spec
 
 TAIL_LINES: Final = 8
@@ -105,10 +108,17 @@ class Probe:
             # Its own health says too little: Pods can be made once their service account exists.
             account = "/api/v1/namespaces/default/serviceaccounts/default"
             return self._says_ok(component, "/healthz") and self._says_ok(components.API_SERVER, account)
-        return self.ready_nodes() >= self.spec.nodes.count
+        if component in {components.KWOK, components.KUBELET}:
+            return self.ready_nodes() >= self.spec.nodes.count
+        return node.ready(component, self.spec, self._world)
+
+    @cached_property
+    def _world(self) -> World | None:
+        holder = processes.find(self.layout.root).get(components.NAMESPACES)
+        return World.of(holder) if holder is not None else None
 
     def _says_ok(self, component: str, path: str) -> bool:
-        url = f"https://127.0.0.1:{self.spec.ports[component]}{path}"
+        url = f"https://{self.spec.host}:{self.spec.ports[component]}{path}"
         return self._http.get(url).status_code == httpx.codes.OK
 
     def ready_nodes(self) -> int:

@@ -72,6 +72,11 @@ class Layout:
         """What kwok does with nodes and Pods."""
         return self.root / "kwok-stages.yaml"
 
+    @property
+    def node(self) -> Path:
+        """The files of a real node: configuration, containers, images."""
+        return self.root / "node"
+
     def log(self, component: str) -> Path:
         """The log file of a component."""
         return self.root / "logs" / f"{component}.log"

@@ -54,6 +54,10 @@ def download_for(tool: str, *, kubernetes: str, machine: str) -> Download:
         stem = f"etcd-v{versions.ETCD}-linux-{machine}"
         base = f"https://github.com/etcd-io/etcd/releases/download/v{versions.ETCD}"
         return Download(tool, f"{base}/{stem}.tar.gz", f"{base}/SHA256SUMS", f"{stem}/etcd")
+    if tool == "coredns":
+        file = f"coredns_{versions.COREDNS}_linux_{machine}.tgz"
+        url = f"https://github.com/coredns/coredns/releases/download/v{versions.COREDNS}/{file}"
+        return Download(tool, url, f"{url}.sha256", "coredns")
     if tool == "helm":
         url = f"https://get.helm.sh/helm-v{versions.HELM}-linux-{machine}.tar.gz"
         return Download(tool, url, f"{url}.sha256sum", f"linux-{machine}/helm")

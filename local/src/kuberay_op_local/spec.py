@@ -14,6 +14,7 @@ from kuberay_op_local.errors import LocalError
 #: A name is part of file names and of node names.
 NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 MAX_NODES: Final = 5000
+LOOPBACK: Final = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +26,23 @@ class Nodes:
 
     @classmethod
     def parse(cls, text: str) -> Nodes:
-        """Read the value of ``--node``: ``none`` or ``kwok:COUNT``."""
+        """Read the value of ``--node``: ``none``, ``real`` or ``kwok:COUNT``."""
         kind, _, count = text.partition(":")
         if text == "none":
             return cls()
-        if kind == "real":
-            raise LocalError("--node real is not available in this version; use kwok:COUNT or none")
+        if text == "real":
+            return cls(text, 1)
         if kind != "kwok" or not count.isdecimal() or not 1 <= int(count) <= MAX_NODES:
-            raise LocalError(f"--node {text!r} is not known; use kwok:COUNT (1 to {MAX_NODES}) or none")
+            raise LocalError(f"--node {text!r} is not known; use kwok:COUNT (1 to {MAX_NODES}), real or none")
         return cls(kind, int(count))
 
+    @property
+    def real(self) -> bool:
+        """Whether Pods really run."""
+        return self.kind == "real"
+
     def __str__(self) -> str:
-        return self.kind if self.kind == "none" else f"{self.kind}:{self.count}"
+        return f"kwok:{self.count}" if self.kind == "kwok" else self.kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +56,15 @@ class Spec:
     programs: dict[str, str]
     ports: dict[str, int]
     extra_args: dict[str, list[str]] = field(default_factory=dict)
+    #: Where the components listen: loopback, or the address of the real node's own network.
+    host: str = LOOPBACK
+    #: Whether an admission policy lowers what Pods ask for (real node only).
+    small_requests: bool = False
 
     @property
     def server(self) -> str:
         """The address of the API server."""
-        return f"https://127.0.0.1:{self.ports['kube-apiserver']}"
+        return f"https://{self.host}:{self.ports['kube-apiserver']}"
 
     def save(self, path: Path) -> None:
         """Write the file in one step: it is whole or not there."""

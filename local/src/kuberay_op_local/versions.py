@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import resources
 from typing import Final
 
@@ -13,6 +15,7 @@ KUBERNETES: Final = "1.36.3"
 ETCD: Final = "3.6.8"
 KWOK: Final = "0.8.0"
 HELM: Final = "4.3.1"
+COREDNS: Final = "1.15.0"
 
 #: The Go release series that is fetched when the machine has no Go that is new enough.
 GO: Final = "1.26"
@@ -22,6 +25,60 @@ KUBERNETES_TOOLS: Final = ("etcd", "kube-apiserver", "kube-controller-manager", 
 #: Programs that go with any Kubernetes version.
 OTHER_TOOLS: Final = ("kwok", "helm")
 ALL_TOOLS: Final = (*KUBERNETES_TOOLS, *OTHER_TOOLS)
+#: What a real node runs besides, of ours; the rest are Debian packages.
+NODE_TOOLS: Final = ("kubelet", "kube-proxy", "coredns")
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """One of our Go modules: programs that are built together and kept in two sets of the cache."""
+
+    #: The folder of its sources in this package, and the name of its binary.
+    folder: str
+    binary: str
+    #: Programs of which every Kubernetes version has its own, and the name of their set without the version.
+    kubernetes_tools: tuple[str, ...]
+    kubernetes_set: str
+    #: Programs that go with any Kubernetes version, and the name of their set.
+    other_tools: tuple[str, ...]
+    other_set: str
+    #: What else decides which programs come out.
+    pins: tuple[str, ...]
+
+    def set_of(self, tool: str, kubernetes: str) -> str:
+        """The set of the cache that holds a tool."""
+        return f"{self.kubernetes_set}-{kubernetes}" if tool in self.kubernetes_tools else self.other_set
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """All its programs."""
+        return (*self.kubernetes_tools, *self.other_tools)
+
+    def sources(self) -> dict[str, str]:
+        """Its files, by name."""
+        folder = resources.files(__package__).joinpath(self.folder)
+        return {file.name: file.read_text() for file in folder.iterdir() if file.is_file()}
+
+    def recipe(self) -> str:
+        """Changes when programs in the cache must be made again."""
+        digest = hashlib.sha256(" ".join(self.pins).encode())
+        for name, text in sorted(self.sources().items()):
+            digest.update(f"{name}\n{text}".encode())
+        return digest.hexdigest()[:16]
+
+
+def modules() -> Sequence[Module]:
+    """Our Go modules: the control plane with its tools, and what a real node needs besides."""
+    return (
+        Module("go", "kube", KUBERNETES_TOOLS, "kubernetes", OTHER_TOOLS, "tools", (ETCD, KWOK, HELM)),
+        Module("gonode", "node", ("kubelet", "kube-proxy"), "node", ("coredns",), "dns", (COREDNS,)),
+    )
+
+
+def module_of(tool: str) -> Module:
+    """The module a program is built in."""
+    return next(module for module in modules() if tool in module.tools)
+
 
 _VERSION: Final = re.compile(r"v?(1\.\d+\.\d+)")
 
@@ -34,17 +91,3 @@ def check_kubernetes(text: str) -> str:
             f"{text!r} is not a Kubernetes version; give all three numbers, such as {KUBERNETES}"
         )
     return match[1]
-
-
-def go_sources() -> dict[str, str]:
-    """The files of our Go module, by name."""
-    folder = resources.files(__package__).joinpath("go")
-    return {file.name: file.read_text() for file in folder.iterdir() if file.is_file()}
-
-
-def recipe() -> str:
-    """Changes when programs in the cache must be made again."""
-    digest = hashlib.sha256(f"{ETCD} {KWOK} {HELM}".encode())
-    for name, text in sorted(go_sources().items()):
-        digest.update(f"{name}\n{text}".encode())
-    return digest.hexdigest()[:16]

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from kuberay_op_local import binaries, components, paths, ports, versions
 from kuberay_op_local.errors import LocalError
+from kuberay_op_local.real import node, objects, packages, world
 from kuberay_op_local.run import Say
-from kuberay_op_local.spec import Nodes, Spec
+from kuberay_op_local.spec import LOOPBACK, Nodes, Spec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,8 @@ class Wish:
     only: tuple[str, ...] | None = None
     extra_args: Mapping[str, list[str]] | None = None
     make: bool = True
+    #: Whether Pods on a real node are scheduled as if they asked for little; None: on small machines.
+    small_requests: bool | None = None
 
 
 def new_spec(name: str, wish: Wish, say: Say) -> Spec:
@@ -32,9 +35,10 @@ def new_spec(name: str, wish: Wish, say: Say) -> Spec:
     chosen = with_nodes(wish.only or components.CONTROL_PLANE, nodes)
     taken = _ports(wish.port)
     version = versions.check_kubernetes(wish.kubernetes or versions.KUBERNETES)
-    programs = binaries.resolve(
-        [*chosen, "kubectl"], kubernetes=version, folder=wish.folder, say=say, make=wish.make
-    )
+    small = _small_requests(wish, nodes, version, say)
+    if nodes.real:
+        node.require(say)
+    programs = _programs([*chosen, "kubectl"], version, wish.folder, say, make=wish.make)
     server = programs[components.API_SERVER]
     ours = server.is_relative_to(paths.cache_dir())
     actual = version if ours else binaries.version_of(server)
@@ -48,6 +52,8 @@ def new_spec(name: str, wish: Wish, say: Say) -> Spec:
         programs={tool: str(path) for tool, path in programs.items()},
         ports=taken,
         extra_args=dict(wish.extra_args or {}),
+        host=world.choose_host(world.addresses_in_use()) if nodes.real else LOOPBACK,
+        small_requests=small,
     )
 
 
@@ -59,6 +65,7 @@ def changed_spec(old: Spec, wish: Wish, say: Say) -> Spec:
         ("programs from", wish.folder and str(wish.folder.absolute()), _folder(old)),
         ("components", wish.only and with_nodes(wish.only, Nodes()), with_nodes(old.components, Nodes())),
         ("extra arguments", wish.extra_args, old.extra_args),
+        ("small requests", wish.small_requests, old.small_requests),
     )
     for what, wanted, present in fixed:
         if wanted is not None and wanted != present:
@@ -67,18 +74,57 @@ def changed_spec(old: Spec, wish: Wish, say: Say) -> Spec:
                 f"run `kuberay-op local down --name {old.name}` first, or choose another --name"
             )
     nodes = wish.node or old.nodes
+    if nodes.real != old.nodes.real:
+        raise LocalError(
+            f"cluster {old.name!r} has nodes {old.nodes}, and a real node lives in a network of its own: "
+            f"run `kuberay-op local down --name {old.name}` first, or choose another --name"
+        )
+    if nodes.real:
+        node.require(say)
     chosen = with_nodes(old.components, nodes)
     missing = [tool for tool in (*chosen, "kubectl") if not Path(old.programs.get(tool, "")).is_file()]
     folder = Path(_folder(old)) if missing and not _from_cache(old) else None
-    found = binaries.resolve(missing, kubernetes=old.kubernetes, folder=folder, say=say, make=wish.make)
+    found = _programs(missing, old.kubernetes, folder, say, make=wish.make)
     programs = {**old.programs, **{tool: str(path) for tool, path in found.items()}}
     return replace(old, nodes=nodes, components=chosen, programs=programs)
 
 
 def with_nodes(chosen: Sequence[str], nodes: Nodes) -> tuple[str, ...]:
-    """The components: with kwok when there are kwok nodes, else without."""
-    others = tuple(component for component in chosen if component != components.KWOK)
+    """The components: the chosen ones, and those that belong to this kind of nodes."""
+    of_nodes = {components.KWOK, *components.REAL_WORLD, *components.REAL_NODE}
+    others = tuple(component for component in chosen if component not in of_nodes)
+    if nodes.real:
+        return (*components.REAL_WORLD, *others, *components.REAL_NODE)
     return (*others, components.KWOK) if nodes.kind == "kwok" else others
+
+
+def _programs(
+    tools: Sequence[str], kubernetes: str, folder: Path | None, say: Say, *, make: bool
+) -> dict[str, Path]:
+    """The path of each program: some parts of a real node come with the system."""
+    system = {
+        tool: packages.path_of(node.SYSTEM_PROGRAMS[tool]) for tool in tools if tool in node.SYSTEM_PROGRAMS
+    }
+    ours = [tool for tool in tools if tool not in system]
+    return system | binaries.resolve(ours, kubernetes=kubernetes, folder=folder, say=say, make=make)
+
+
+def _small_requests(wish: Wish, nodes: Nodes, kubernetes: str, say: Say) -> bool:
+    """Whether the requests of Pods are lowered; says so when nobody asked for it."""
+    if not nodes.real:
+        return False
+    able = components.minor(kubernetes) >= components.MUTATING_POLICIES
+    cores = node.cores()
+    if wish.small_requests and not able:
+        raise LocalError(
+            f"--small-requests needs Kubernetes 1.{components.MUTATING_POLICIES} or later, not {kubernetes}"
+        )
+    if wish.small_requests is not None:
+        return wish.small_requests
+    small = able and cores < objects.ENOUGH_CORES
+    if small:
+        say(objects.said(cores))
+    return small
 
 
 def _folder(spec: Spec) -> str:
