@@ -193,9 +193,9 @@ def operator(name: str, flags: tuple[str, ...]) -> None:
 def logs(name: str, component: str, follow: bool) -> None:
     """Print a log: of etcd, kube-apiserver, kubelet, operator or another component."""
     cluster = Cluster(name)
-    _ = cluster.spec  # it must exist
-    if component not in components.LOGGED:
-        raise LocalError(f"there is no component {component!r}; there are {', '.join(components.LOGGED)}")
+    known = (*cluster.spec.components, components.OPERATOR)
+    if component not in known:
+        raise LocalError(f"there is no component {component!r}; there are {', '.join(known)}")
     try:
         file = cluster.layout.log(component).open(encoding="utf-8", errors="replace")
     except FileNotFoundError:

@@ -33,9 +33,6 @@ CONTROL_PLANE: Final = (ETCD, API_SERVER, CONTROLLER_MANAGER, SCHEDULER)
 REAL_WORLD: Final = (NAMESPACES, SLIRP)
 REAL_NODE: Final = (CONTAINERD, KUBELET, KUBE_PROXY, COREDNS)
 
-#: Everything that has a log.
-LOGGED: Final = (*ALL, *REAL_WORLD, *REAL_NODE, OPERATOR)
-
 REAL_NODE_NAME: Final = "real-0"
 
 #: Who a component is to the API server: user and groups of its client certificate.
