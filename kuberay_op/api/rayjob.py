@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kuberay_op.api.fields import Flag, Integer, Kube, Nested, NestedList, Number, Text, TextMap, Time
-from kuberay_op.api.meta import Column, CustomResource
+from kuberay_op.api.meta import Column, Condition, CustomResource
 from kuberay_op.api.raycluster import AGE, POD_TEMPLATE, RayClusterSpec, RayClusterStatus, managed_by
 from kuberay_op.api.view import Rule, View
 
@@ -172,6 +172,10 @@ class RayJobStatus(View):
     ray_cluster_status = Nested("rayClusterStatus", "Status of the cluster.", RayClusterStatus)
     observed_generation = Integer(
         "observedGeneration", "The generation of the spec this status belongs to.", bits=64
+    )
+    retry_time = Time("retryTime", "When the next attempt begins; only in jobDeploymentStatus Retrying.")
+    conditions = NestedList(
+        "conditions", "The state of the job, aspect by aspect.", Condition, map_keys=("type",)
     )
 
 

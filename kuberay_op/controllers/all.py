@@ -13,12 +13,18 @@ from kuberay_op.controllers.networkpolicy import NetworkPolicyController
 from kuberay_op.controllers.plugins import find_kinds
 from kuberay_op.controllers.raycluster.reconciler import RayClusterReconciler
 from kuberay_op.controllers.raycronjob.reconciler import RayCronJobReconciler
-from kuberay_op.controllers.resources import CERTIFICATES, ROUTES
+from kuberay_op.controllers.rayjob.reconciler import RayJobReconciler
+from kuberay_op.controllers.resources import CERTIFICATES, RAY_JOBS, ROUTES
 from kuberay_op.features import Gates
 from kuberay_op.hooks.typed import Hooks
 from kuberay_op.kube.discovery import Discovery
 from kuberay_op.logs import get_logger
 from kuberay_op.metrics import Metrics
+from kuberay_op.ray.client import Connector, Transport
+from kuberay_op.ray.direct import DirectTransport
+from kuberay_op.ray.limits import Gates as Breakers
+from kuberay_op.ray.metrics import PublishedMetrics
+from kuberay_op.ray.proxied import ProxiedTransport
 from kuberay_op.runtime.manager import Manager
 
 _log = get_logger("setup")
@@ -33,10 +39,12 @@ async def add_controllers(
     metrics: Metrics,
     requeue: float,
     config: Config | None = None,
+    ray: Transport | None = None,
 ) -> None:
     """Declare the controllers, let plugins register and start, and have them told when all ends.
 
-    ``gates`` count over those of ``config``, which is the default one when not given.
+    ``gates`` count over those of ``config``, which is the default one when not given. ``ray`` is another way
+    to Ray than the network.
     """
     await hooks.dispatcher.in_thread(lambda: hooks.register_metrics(metrics.registry))
     discovery = Discovery(manager.client, clock)
@@ -56,6 +64,21 @@ async def add_controllers(
         routes=not settings.use_ingress_on_openshift and await _has_routes(discovery),
         cert_manager=cert_manager,
     )
+    if await _serves_jobs(discovery):
+        direct = ray or DirectTransport()
+        RayJobReconciler(
+            manager,
+            clock=clock,
+            hooks=hooks,
+            config=settings,
+            events=manager.events,
+            metrics=metrics,
+            rng=Random(),  # noqa: S311 (for names and pauses, not for secrets)
+            kinds=kinds,
+            connector=_connector(manager, direct, clock, metrics),
+        )
+        if isinstance(direct, DirectTransport):
+            manager.on_stop(direct.close)
     if gates.enabled("RayClusterNetworkPolicy"):
         NetworkPolicyController(manager, gates=gates, shared=kinds.served)
     if cert_manager:
@@ -73,6 +96,28 @@ async def add_controllers(
         )
     await hooks.started()
     manager.on_stop(hooks.stopping)
+
+
+async def _serves_jobs(discovery: Discovery) -> bool:
+    found = await discovery.serves(RAY_JOBS)
+    if not found:
+        _log.warning(
+            "the cluster does not serve RayJobs of ray.io/v1; they are run when the CRD is installed and the "
+            "operator is started again"
+        )
+    return found
+
+
+def _connector(manager: Manager, direct: Transport, clock: Clock, metrics: Metrics) -> Connector:
+    """The ways to all Ray clusters: one pool of connections, a breaker for each."""
+    counted = PublishedMetrics(metrics)
+    return Connector(
+        direct=direct,
+        proxied=ProxiedTransport(manager.client),
+        gates=Breakers(clock=clock, rng=Random(), metrics=counted),  # noqa: S311 (for pauses)
+        clock=clock,
+        metrics=counted,
+    )
 
 
 async def _has_cert_manager(discovery: Discovery) -> bool:

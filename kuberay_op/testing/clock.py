@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import time
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Final
@@ -96,3 +97,27 @@ class FakeClock:
     def _wake(self) -> None:
         while (due := self._next_due()) is not None and due <= self._monotonic:
             heapq.heappop(self._sleepers)[2].set_result(None)
+
+
+class FastClock:
+    """A clock that runs ``speed`` times as fast as the machine's: minutes of waiting become seconds.
+
+    Times that others write, such as the API server, are still the machine's.
+    """
+
+    def __init__(self, speed: float) -> None:
+        self._speed = speed
+        self._began = datetime.now(UTC)
+        self._from = time.monotonic()
+
+    def now(self) -> datetime:
+        """Wall time, in UTC."""
+        return self._began + timedelta(seconds=self.monotonic())
+
+    def monotonic(self) -> float:
+        """Seconds since this clock was made."""
+        return (time.monotonic() - self._from) * self._speed
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait, for less."""
+        await asyncio.sleep(max(0.0, seconds) / self._speed)

@@ -28,6 +28,7 @@ from typing import Any, Final
 import pluggy
 
 from kuberay_op.clock import Clock, SystemClock
+from kuberay_op.config import Config
 from kuberay_op.controllers.all import add_controllers
 from kuberay_op.declarative.manifest import parse_manifest
 from kuberay_op.declarative.options import checked_options
@@ -40,6 +41,7 @@ from kuberay_op.hooks.typed import Hooks
 from kuberay_op.kube.client import Client
 from kuberay_op.loader.load import register, register_module
 from kuberay_op.metrics import Metrics
+from kuberay_op.ray.client import Transport
 from kuberay_op.runtime.manager import Manager
 
 #: Longest wait for something that is about to happen; only a failing test waits this long.
@@ -105,10 +107,13 @@ async def running_operator(
     concurrency: int = 8,
     requeue: float = 300.0,
     clock: Clock | None = None,
+    config: Config | None = None,
+    ray: Transport | None = None,
 ) -> AsyncIterator[RunningOperator]:
     """Run the operator, without leader election, until the block is left. The CRDs must be installed.
 
-    ``clock`` must go on by itself, since the API server's does; it may be set, as a wall clock may.
+    ``clock`` must go on by itself, since the API server's does; it may be set, as a wall clock may. ``ray``
+    is where Ray is found instead of on the network, such as ``FakeRay(auto=True).transport()``.
     """
     rng, metrics, workshop = Random(), Metrics(process=False), Workshop()  # noqa: S311 (jitter)
     clock = clock or SystemClock()
@@ -126,6 +131,8 @@ async def running_operator(
             clock=clock,
             metrics=metrics,
             requeue=requeue,
+            config=config,
+            ray=ray,
         )
         running = asyncio.create_task(manager.run(), name="manager")
         try:

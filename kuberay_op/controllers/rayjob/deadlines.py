@@ -1,0 +1,27 @@
+"""When a job must have done what. Pure. A job without a start has no deadline yet."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from kuberay_op.controllers.rayjob.situation import Situation, left, moment
+
+
+def active_deadline(at: Situation) -> datetime | None:
+    """When the job must have ended."""
+    return _after_start(at, at.job.spec.active_deadline_seconds)
+
+
+def pre_running_deadline(at: Situation) -> datetime | None:
+    """When the job must be running."""
+    return _after_start(at, at.job.spec.pre_running_deadline_seconds)
+
+
+def until(due: datetime | None, now: datetime) -> float | None:
+    """Seconds until then; None without a deadline."""
+    return None if due is None else left(due, now)
+
+
+def _after_start(at: Situation, seconds: int | None) -> datetime | None:
+    start = moment(at.job.status.start_time)
+    return None if start is None or seconds is None else start + timedelta(seconds=seconds)
