@@ -116,7 +116,7 @@ def change_hands(side: Side, reference: Path, folder: Path, manifests: list[Mani
 
     with in_charge([str(reference)], "reference.log"):
         side.create(manifests)
-        until(lambda: waiting_for_rest(side))
+        until(lambda: incomplete(side, manifests))
         autoscaler_asks_for_less(side)
     before = pods(side)
     version = side.plane.api("GET", CHILDREN[0].format(side.namespace))["metadata"]["resourceVersion"]
@@ -187,12 +187,14 @@ def until(still_missing: Callable[[], list[str]]) -> None:
         time.sleep(0.3)
 
 
-def waiting_for_rest(side: Side) -> list[str]:
-    """The clusters that are neither up nor suspended."""
+def incomplete(side: Side, manifests: list[Manifest]) -> list[str]:
+    """The clusters that lack Pods and are not suspended."""
+    counts, clusters = side.pods(), side.clusters()
     return [
-        name
-        for name, cluster in side.clusters().items()
-        if cluster.get("status", {}).get("state") not in ("ready", "suspended")
+        each.name
+        for each in manifests
+        if counts.get(each.name, 0) < each.pods
+        and clusters[each.name].get("status", {}).get("state") != "suspended"
     ]
 
 

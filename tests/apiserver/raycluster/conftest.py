@@ -36,6 +36,7 @@ class Story:
         self.client = client
         self.namespace = namespace
         self.rng = rng
+        #: The most Pods that any cluster ever had in a group.
         self.most: dict[str, int] = {}
         self._plane = plane
         self._options = options
@@ -100,6 +101,11 @@ class Story:
     async def fail(self, pod: str) -> None:
         """Let a Pod end badly, as a kubelet would report it."""
         body = {"status": {"phase": "Failed", "reason": "Evicted"}}
+        await self.client.patch(PODS, pod, self.namespace, body, subresource="status", reason="a test")
+
+    async def runs(self, pod: str) -> None:
+        """Say that a Pod runs, as the kubelet of its node would."""
+        body = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
         await self.client.patch(PODS, pod, self.namespace, body, subresource="status", reason="a test")
 
     async def hold(self, pod: str, *finalizers: str) -> None:
@@ -167,11 +173,12 @@ class Story:
                 self._pods.pop(metadata["uid"], None)
             else:
                 self._pods[metadata["uid"]] = event.object
-            counts: dict[str, int] = {}
+            counts: dict[tuple[str, str], int] = {}
             for pod in self._pods.values():
-                group = pod["metadata"].get("labels", {}).get(labels.GROUP, "")
-                counts[group] = counts.get(group, 0) + 1
-            for group, count in counts.items():
+                marks = pod["metadata"].get("labels", {})
+                place = marks.get(labels.CLUSTER, ""), marks.get(labels.GROUP, "")
+                counts[place] = counts.get(place, 0) + 1
+            for (_, group), count in counts.items():
                 self.most[group] = max(count, self.most.get(group, 0))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -281,6 +282,39 @@ async def test_a_quota_is_named_and_room_is_used_when_there_is_some(begin: Any, 
         assert not story.says(cluster, "ReplicaFailure", "True")
 
 
+async def test_half_a_replica_waits_for_the_other_half(begin: Any) -> None:
+    """A quota fits a part of a replica: it stays, and nothing is made and removed for ever."""
+    async with begin() as story:
+        quota = {"metadata": {"name": "q", "namespace": story.namespace}, "spec": {"hard": {"pods": "4"}}}
+        await story.client.create(QUOTAS, quota, reason="a test")
+
+        async def counted() -> bool:
+            return "used" in (await story.client.get(QUOTAS, "q", story.namespace)).get("status", {})
+
+        async def refused() -> bool:
+            cluster = await story.cluster("a")
+            return len(await story.pods()) == 4 and story.says(cluster, "Ready", "False", "QuotaExceeded")
+
+        await eventually(counted)
+        await story.start()
+        await story.create("a", make.workers(2, numOfHosts=2))
+        await eventually(refused)
+        before = {pod["metadata"]["uid"] for pod in await story.pods()}
+        tried = passes(story, "error")
+        for _ in range(3):  # each time it is tried anew, and refused
+            await story.edit("a", {"metadata": {"annotations": {"tried": str(tried)}}})
+            await eventually(partial(more_passes, story, tried, "error"))
+            tried = passes(story, "error")
+        assert {pod["metadata"]["uid"] for pod in await story.pods()} == before
+        more = {"spec": {"hard": {"pods": "9"}}}
+        await story.client.patch(QUOTAS, "q", story.namespace, more, reason="a test")
+        await eventually(lambda: story.ready("a", 4))
+        after = await story.pods()
+        assert before < {pod["metadata"]["uid"] for pod in after}, "what was there has been completed"
+        names = [pod["metadata"]["labels"].get(labels.REPLICA_NAME) for pod in after]
+        assert sorted(names.count(name) for name in set(names) - {None}) == [2, 2]
+
+
 async def test_a_service_deleted_by_hand_comes_back(begin: Any, seed: int) -> None:
     async with begin(seed=seed) as story:
         await story.step(lambda: story.create("a"), lambda: story.ready("a", 0))
@@ -373,11 +407,18 @@ async def test_at_rest_passes_cost_no_calls(begin: Any, monkeypatch: pytest.Monk
         assert (await story.cluster("a"))["metadata"]["resourceVersion"] == version
 
 
-def passes(story: Any) -> float:
+def passes(story: Any, result: str = "") -> float:
+    """How many passes there were, all or those that ended in this way."""
     found = story.operator.metrics.registry.collect()
     samples = [sample for family in found for sample in family.samples]
-    return float(sum(s.value for s in samples if s.name == "controller_runtime_reconcile_total"))
+    return float(
+        sum(
+            sample.value
+            for sample in samples
+            if sample.name == "controller_runtime_reconcile_total" and result in ("", sample.labels["result"])
+        )
+    )
 
 
-async def more_passes(story: Any, than: float) -> bool:
-    return passes(story) > than
+async def more_passes(story: Any, than: float, result: str = "") -> bool:
+    return passes(story, result) > than
