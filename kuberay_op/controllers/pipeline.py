@@ -205,7 +205,7 @@ class Pipeline:
         self._before_pods = before_pods
         self._cert_manager = cert_manager
         self._finalization = Finalization(hooks=hooks, actor=actor, recorder=recorder, own=kind.finalize)
-        self._pauses = pauses or Pauses(clock=clock, rng=rng)
+        self._pauses = Pauses(clock=clock, rng=rng) if pauses is None else pauses
 
     def forget(self, key: Key) -> None:
         """The object is gone."""
