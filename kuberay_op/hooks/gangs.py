@@ -15,9 +15,6 @@ from kuberay_op.hooks.scope import Gang, GangMember, Group
 
 Json = Mapping[str, Any]
 
-#: Group of the Pod that submits a job.
-SUBMITTER_GROUP: Final = "submittergroup"
-
 #: What a submitter asks for when the user brings no template.
 DEFAULT_SUBMITTER: Final[Json] = {
     "spec": {"containers": [{"resources": {"requests": {"cpu": "500m", "memory": "200Mi"}}}]}
@@ -59,7 +56,7 @@ def job_gang(job: RayJob, cluster: RayCluster | None) -> Gang:
     if not over and members and (job.spec.submission_mode or K8S_JOB_MODE) == K8S_JOB_MODE:
         template = job.spec.submitter_pod_template or DEFAULT_SUBMITTER
         spec = {"template": template}
-        group = Group(SUBMITTER_GROUP, "submitter", spec)
+        group = Group(labels.SUBMITTER_GROUP, "submitter", spec)
         members.append(GangMember(group, 1, requests(template)))
     return Gang(job.name, tuple(members))
 

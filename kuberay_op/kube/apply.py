@@ -52,6 +52,11 @@ def controller_uid(obj: Mapping[str, Any]) -> str | None:
     return None
 
 
+def owner_uids(obj: Mapping[str, Any]) -> set[str]:
+    """The UIDs of all owners of an object, whether they control it or not."""
+    return {owner["uid"] for owner in obj["metadata"].get("ownerReferences") or ()}
+
+
 class Applier:
     """Writes objects through a client. Every method takes the ``reason`` of the write."""
 
@@ -155,7 +160,8 @@ class Applier:
         if current is not None and live["metadata"]["uid"] == current["metadata"].get("uid"):
             return live
         ours, theirs = controller_uid(desired), controller_uid(live)
-        if ours != theirs:
+        # One that nobody controls and that names our owner was made for it by another program.
+        if ours != theirs and (theirs or ours not in owner_uids(live)):
             raise NotOurs(
                 f"{resource} {key} exists and is not ours: its controller is {theirs or 'nobody'}; "
                 "delete it or choose another name"

@@ -98,6 +98,14 @@ async def test_an_object_that_is_not_ours_is_left_alone(theirs: dict[str, Any]) 
     assert [r.method for r in api.requests] == ["POST", "GET"]
 
 
+async def test_an_object_that_was_made_for_our_owner_by_another_program_becomes_ours() -> None:
+    theirs = ours(7)
+    del theirs["metadata"]["ownerReferences"][0]["controller"]
+    async with connected(FakeApi(EXISTS, (200, theirs), (200, ours(8)))) as client:
+        done = await Applier(client).apply(PODS, wanted(a="b"), reason="test")
+    assert done.action is Action.PATCHED
+
+
 async def test_an_object_on_its_way_out_is_waited_for() -> None:
     leaving = ours(7)
     leaving["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"

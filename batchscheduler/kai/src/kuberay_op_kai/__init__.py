@@ -1,0 +1,1 @@
+"""The plugin kai-scheduler: all of it stands in ``plugin.yaml``."""

@@ -1,0 +1,1 @@
+"""The plugin scheduler-plugins: all of it stands in ``plugin.yaml``."""

@@ -1,0 +1,1 @@
+"""The plugin volcano: all of it stands in ``plugin.yaml``."""

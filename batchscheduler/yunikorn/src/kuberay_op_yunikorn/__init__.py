@@ -1,0 +1,1 @@
+"""The plugin yunikorn: all of it stands in ``plugin.yaml``."""
