@@ -7,13 +7,14 @@ and a docstring that says what is measured.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import click
 
-from kuberay_op_bench.peers import PEERS
+from kuberay_op_bench.peers import DEFAULT, FLOOR, OURS, PEERS
 from kuberay_op_bench.report import RESULTS, Report, saved_reports, update_page
 
 #: Every suite that is here, in the order in which ``all`` runs them: quick ones first. (``local-cold`` takes
@@ -77,17 +78,53 @@ def engine(output: str, results: Path, check: bool, **options: Any) -> None:
     show([measure("engine", results, **options)], output, check=check)
 
 
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+rounds = click.option("--rounds", default=3, show_default=True, help="Repetitions; the median counts.")
+
+
+def whom(*default: str) -> Callable[[Command], Command]:
+    """The option that names the peers."""
+    return click.option(
+        "--peer", "names", multiple=True, default=default, show_default=True, help="Whom to compare."
+    )
+
+
 @bench.command()
-@click.option("--count", default=200, show_default=True, help="RayClusters, all made at once.")
+@click.option("--count", default=1000, show_default=True, help="RayClusters, all made at once.")
 @click.option("--workers", default=3, show_default=True, help="Workers of each.")
-@click.option("--rounds", default=3, show_default=True, help="Repetitions; the median counts.")
-@click.option("--peer", "names", multiple=True, default=PEERS, show_default=True, help="Whom to compare.")
+@rounds
+@whom(*PEERS)
 @output
 @results
 @check
 def clusters(output: str, results: Path, check: bool, **options: Any) -> None:
-    """Compare with the reference: many RayClusters made at once, at rest, restarted, doubled, deleted."""
+    """Compare with the reference: many RayClusters made at once, at rest, doubled, restarted, deleted."""
     show([measure("clusters", results, **options)], output, check=check)
+
+
+@bench.command()
+@click.option("--count", default=2000, show_default=True, help="RayClusters of the noisy neighbour.")
+@rounds
+@whom(DEFAULT, OURS)
+@output
+@results
+@check
+def neighbours(output: str, results: Path, check: bool, **options: Any) -> None:
+    """Compare with the reference: a new RayCluster beside many that change all the time."""
+    show([measure("neighbours", results, **options)], output, check=check)
+
+
+@bench.command("one-big")
+@click.option("--workers", default=2000, show_default=True, help="Workers that the cluster grows to.")
+@rounds
+@whom(DEFAULT, OURS, FLOOR)
+@output
+@results
+@check
+def one_big(output: str, results: Path, check: bool, **options: Any) -> None:
+    """Compare with the reference: one RayCluster that grows to very many workers."""
+    show([measure("one_big", results, **options)], output, check=check)
 
 
 def _plain(suite: str) -> click.Command:

@@ -9,18 +9,15 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from dataclasses import field as default
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-import click
-
 from kuberay_op.testing.audit import Call
 from kuberay_op_bench import peers
+from kuberay_op_bench.compare import Run, in_turn, measures
 from kuberay_op_bench.field import Field, Plot, conflicts, count_calls, field
-from kuberay_op_bench.report import Measure, Report
+from kuberay_op_bench.report import Report
 
 #: Seconds for which an operator is left alone after all are ready, and then watched at rest.
 SETTLE: Final = 10.0
@@ -62,33 +59,18 @@ UNITS: Final = {
 }
 
 
-@dataclass
-class Run:
-    """The life of one peer in one round."""
-
-    peer: str
-    values: dict[str, float] = default(default_factory=dict)
-
-
 def run(
     *,
-    count: int = 200,
+    count: int = 1000,
     workers: int = 3,
     rounds: int = 3,
-    names: Sequence[str] = (peers.DEFAULT, peers.OURS, peers.TUNED, peers.FLOOR),
+    names: Sequence[str] = peers.PEERS,
 ) -> Report:
     """Compare the peers; the median of the rounds counts."""
-    runs: list[Run] = []
     with field() as ground:
-        for number in range(rounds):
-            for name in names:
-                click.echo(f"round {number + 1} of {rounds}: {name}", err=True)
-                done = asyncio.run(Life(ground, name, count, workers).lead())
-                runs.append(done)
-                click.echo("  " + _brief(done), err=True)
-    return Report(
-        "clusters", tuple(measures(runs)), {"clusters": count, "workers": workers, "rounds": rounds}
-    )
+        runs = in_turn(names, rounds, lambda name: Life(ground, name, count, workers).lead())
+    settings = {"clusters": count, "workers": workers, "rounds": rounds}
+    return Report("clusters", tuple(measures(runs, UNITS, TARGETS)), settings)
 
 
 class Life:
@@ -176,30 +158,3 @@ def _counted(calls: Sequence[Call]) -> dict[str, float]:
     total = sum(counted.values())
     events = sum(number for what, number in counted.items() if what.endswith(" events"))
     return {"calls": total, "calls without events": total - events}
-
-
-def measures(runs: Sequence[Run]) -> Iterator[Measure]:
-    """For each measure the medians of all peers, then our ratios to those that have a target."""
-    names = list(dict.fromkeys(run.peer for run in runs))
-    for what, unit in UNITS.items():
-        for name in names:
-            found = [run.values[what] for run in runs if run.peer == name and what in run.values]
-            if found:
-                yield Measure(f"{what}: {name}", round(statistics.median(found), 3), unit)
-        for (about, peer), target in TARGETS.items():
-            ratio = _ratio(runs, what, peer) if about == what else None
-            if ratio is not None:
-                yield Measure(f"{what}: ours / {peer}", round(ratio, 3), "×", at_most=target)
-
-
-def _ratio(runs: Sequence[Run], what: str, peer: str) -> float | None:
-    ours, theirs = (
-        [run.values[what] for run in runs if run.peer == name and what in run.values]
-        for name in (peers.OURS, peer)
-    )
-    return statistics.median(ours) / statistics.median(theirs) if ours and theirs else None
-
-
-def _brief(run: Run) -> str:
-    shown = ("wall", "cpu", "calls", "memory, settled", "doubling, wall")
-    return ", ".join(f"{what} {run.values[what]:.4g}" for what in shown if what in run.values)

@@ -127,6 +127,11 @@ class Plot:
         await _all(one(f"c{number:05}") for number in range(first, first + count))
         return made
 
+    async def touch(self, cluster: int, value: int) -> None:
+        """Change a label of a cluster's workers, which costs its operator a pass and nothing more."""
+        body = {"metadata": {"annotations": {"bench.example.com/touched": str(value)}}}
+        await self._client.patch(RAY_CLUSTERS, f"c{cluster:05}", self.namespace, body, reason="bench")
+
     async def scale(self, count: int, workers: int) -> None:
         """Give the first so many clusters another number of workers."""
 
@@ -158,6 +163,12 @@ class Plot:
         label = f"ray.io/cluster={cluster}"
         await self._follow(PODS, lambda kind, _: kind == "ADDED", label_selector=label)
         return time.time()
+
+    async def head_pod_after_creation(self, number: int) -> float:
+        """Make one cluster; the seconds until we hear of its head Pod."""
+        began = time.time()
+        await self.create(1, 0, first=number)
+        return await self.first_pod(f"c{number:05}") - began
 
     async def delete_all(self) -> None:
         """Delete the clusters and wait until they and their Pods are gone."""

@@ -120,7 +120,7 @@ class Peer:
 
 @contextmanager
 def running(name: str, *, kubeconfig: Path, namespace: str, folder: Path) -> Iterator[Peer]:
-    """One of the operators, on one namespace, ready, while the block lasts."""
+    """One of the operators, on one namespace (or several, with commas), ready, while the block lasts."""
     rng = random.Random()  # noqa: S311 (for ports)
     health, metrics = ports.choose(("health", "metrics"), avoid=(), rng=rng).values()
     settings: dict[str, Any] = {
