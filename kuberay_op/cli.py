@@ -64,10 +64,15 @@ def cli() -> None:
     """Run Ray on Kubernetes: the operator and the tools around it."""
 
 
-def main() -> None:
+def manager() -> None:
+    """Entry point of the console script ``manager``, which manifests of the reference name: ``run``."""
+    main(["run", *sys.argv[1:]], prog_name="manager")
+
+
+def main(args: list[str] | None = None, *, prog_name: str | None = None) -> None:
     """Entry point of the console script: turns our errors into one sentence and an exit code."""
     try:
-        code = cli.main(standalone_mode=False)
+        code = cli.main(args, prog_name, standalone_mode=False)
     except click.exceptions.Abort:
         click.echo("interrupted", err=True)
         sys.exit(INTERRUPTED)

@@ -70,17 +70,40 @@ LEADER: Final[tuple[PolicyRule, ...]] = (
 
 
 def cluster_role(
-    name: str, plugin_rules: Iterable[tuple[str, PolicyRule]], gates: Gates | None = None
+    name: str,
+    plugin_rules: Iterable[tuple[str, PolicyRule]],
+    gates: Gates | None = None,
+    more: Iterable[PolicyRule] = (),
 ) -> dict[str, Any]:
-    """The ClusterRole for the core, the gates that are on and these plugins' rules."""
+    """The ClusterRole for the core, the gates that are on, these plugins' rules, and more."""
     on = (gates or Gates.default()).enabled
     gated = (rule for gate, rules in GATED.items() if on(gate) for rule in rules)
-    return _role("ClusterRole", name, [*CORE, *gated, *(rule for _, rule in plugin_rules)])
+    return _role("ClusterRole", name, [*CORE, *gated, *(rule for _, rule in plugin_rules), *more])
 
 
 def leader_role(name: str, namespace: str = "") -> dict[str, Any]:
     """The Role for leader election, in the namespace of the operator's Lease."""
     role = _role("Role", f"{name}-leader-election", LEADER)
+    if namespace:
+        role["metadata"]["namespace"] = namespace
+    return role
+
+
+def webhook_rules(configurations: Iterable[str]) -> tuple[PolicyRule, ...]:
+    """What the webhook adds when it makes its own certificates: it tells these configurations so."""
+    kinds = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+    names = tuple(configurations)
+    return (PolicyRule(("admissionregistration.k8s.io",), kinds, ("get", "patch"), names),)
+
+
+def webhook_role(name: str, secret: str, namespace: str = "") -> dict[str, Any]:
+    """The Role for the Secret with the webhook's authority, in the operator's namespace."""
+    rules = (
+        # Who may create objects of a kind may under any name.
+        PolicyRule(("",), ("secrets",), ("create",)),
+        PolicyRule(("",), ("secrets",), ("get", "patch"), (secret,)),
+    )
+    role = _role("Role", f"{name}-webhook", rules)
     if namespace:
         role["metadata"]["namespace"] = namespace
     return role

@@ -21,6 +21,7 @@ from kuberay_op.commands.flags import split
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Folder of YAML plugins; may be given several times.",
 )
+@click.option("--webhook", is_flag=True, help="Add what the webhook needs to make its own certificates.")
 @click.option("--name", default="kuberay-operator", show_default=True, help="Name of the ClusterRole.")
 @click.option("--namespace", default="", help="Namespace of the operator, for the Role of leader election.")
 @click.option("--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
@@ -30,25 +31,31 @@ def rbac(
     without: str,
     feature_gates: str,
     folders: tuple[Path, ...],
+    webhook: bool,
     name: str,
     namespace: str,
     output: str,
 ) -> None:
     """Print what the operator may do with exactly these plugins, ready for `kubectl apply -f -`.
 
-    A ClusterRole, and a Role for leader election in the operator's own namespace. Exit codes: 0 printed, 1
-    these plugins cannot be loaded.
+    A ClusterRole, and Roles in the operator's own namespace for leader election and, if asked for, the
+    webhook. Exit codes: 0 printed, 1 these plugins cannot be loaded.
     """
     # Late: none of this is needed to show help.
     from kuberay_op.commands.output import show
+    from kuberay_op.config import Config
     from kuberay_op.loader.choose import Wanted
     from kuberay_op.loader.gates import known_gates
     from kuberay_op.loader.load import load_plugins
-    from kuberay_op.rbac import cluster_role, leader_role
+    from kuberay_op.rbac import cluster_role, leader_role, webhook_role, webhook_rules
 
     enabled = dict.fromkeys(split(plugins), True) | dict.fromkeys(split(without), False)
     wanted = Wanted(enabled=enabled, batch_scheduler=batch_scheduler)
     gates = known_gates(folders).with_overrides(feature_gates)
     loaded = load_plugins(wanted, gates, folders=folders, complete=False)
-    roles = [cluster_role(name, loaded.hooks.rbac_rules(), gates), leader_role(name, namespace)]
+    config = Config()
+    more = webhook_rules(split(config.webhook_configurations)) if webhook else ()
+    roles = [cluster_role(name, loaded.hooks.rbac_rules(), gates, more), leader_role(name, namespace)]
+    if webhook:
+        roles.append(webhook_role(name, config.webhook_secret_name, namespace))
     show({"apiVersion": "v1", "kind": "List", "items": roles}, output)

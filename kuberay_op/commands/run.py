@@ -11,10 +11,11 @@ from typing import Any, Final
 
 import click
 
-from kuberay_op import __version__, logs
+from kuberay_op import logs
 from kuberay_op.clock import SystemClock
 from kuberay_op.commands.flags import FlagsCommand, effective
-from kuberay_op.config import Config, bind_address
+from kuberay_op.commands.summary import Summary
+from kuberay_op.config import Resolved, bind_address
 from kuberay_op.controllers.all import add_controllers
 from kuberay_op.controllers.plugins import plugins_of
 from kuberay_op.kube.client import Client
@@ -25,6 +26,7 @@ from kuberay_op.runtime.leader import Leader, LeaseTimes, new_identity
 from kuberay_op.runtime.manager import Manager
 from kuberay_op.runtime.server import health_routes, metrics_routes, serving
 from kuberay_op.runtime.shutdown import stop_on_signals
+from kuberay_op.webhook.service import webhook_of
 
 #: The Lease of the reference, so that it and we exclude each other.
 LEASE: Final = "ray-operator-leader"
@@ -45,11 +47,12 @@ def run(argv: tuple[str, ...]) -> None:
     with logs.setup(config.log_settings()), asyncio.Runner(loop_factory=_loop_factory()) as runner:
         for warning in resolved.warnings:
             _log.warning(warning)
-        runner.run(operate(config))
+        runner.run(operate(resolved))
 
 
-async def operate(config: Config) -> None:
+async def operate(resolved: Resolved) -> None:
     """Put the operator together from its configuration and run it until it is told to stop."""
+    config = resolved.config
     clock = SystemClock()
     rng = random.Random()  # noqa: S311 (for jitter, not for secrets)
     metrics = Metrics()
@@ -117,19 +120,26 @@ async def operate(config: Config) -> None:
             address = bind_address(text)
             if address is not None:
                 await stack.enter_async_context(serving(address, routes, option=option))
+        address = bind_address(config.webhook_addr) if config.enable_webhooks else None
+        said = "off"
+        if address is not None:
+            # A connection of its own: a standby serves as well, and only a leader may use the other one.
+            webhook, said = webhook_of(config, plugins.hooks, await connect(qps=0), clock)
+            manager.health.ready["webhook"] = webhook.check
+            await stack.enter_async_context(webhook.running(address, manager.supervisor))
         _log.info("feature gates", gates=str(config.gates))
-        _log.info(
-            "starting kuberay-op",
-            version=__version__,
+        summary = Summary(
+            resolved=resolved,
             server=client.server,
-            namespaces=list(config.watch_namespaces) or "all",
             controllers=list(manager.wirings),
-            plugins=dict(plugins.chosen.reasons),
-            concurrency=config.reconcile_concurrency,
-            leaderElection=f"{leader.namespace}/{leader.name}" if leader else "off",
-            health=config.probe_addr,
-            metrics=config.metrics_addr,
+            plugins=plugins.chosen.reasons,
+            leader_election=f"{leader.namespace}/{leader.name}" if leader else "off",
+            webhook=said,
         )
+        if config.log_stdout_encoder == "console":
+            _log.info(f"starting {summary.text()}")
+        else:
+            _log.info("starting kuberay-op", **summary.fields())
         with stop_on_signals(stop):
             await manager.run()
     _log.info("stopped")

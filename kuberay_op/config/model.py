@@ -345,6 +345,40 @@ class Config:
         deprecated="has no effect; timestamps are always ISO 8601",
     )
 
+    # Webhook
+    webhook_addr: str = setting(
+        ":9443",
+        Kind.TEXT,
+        "Address of the webhook server, as `host:port`. Not in the reference, where it is fixed.",
+        flag="webhook-bind-address",
+        key="webhookAddr",
+    )
+    webhook_cert_dir: str = setting(
+        "",
+        Kind.TEXT,
+        "Folder with the webhook's `tls.crt` and `tls.key`, as cert-manager renews them. When empty: "
+        "`/tmp/k8s-webhook-server/serving-certs` if it has them, else the operator makes its own. "
+        "Not in the reference.",
+        flag="webhook-cert-dir",
+        key="webhookCertDir",
+    )
+    webhook_secret_name: str = setting(
+        "kuberay-webhook-ca",
+        Kind.TEXT,
+        "Secret in the operator's namespace for the authority of certificates that it makes itself. "
+        "Not in the reference.",
+        flag="webhook-secret-name",
+        key="webhookSecretName",
+    )
+    webhook_configurations: str = setting(
+        "kuberay-validating-webhook-configuration",
+        Kind.TEXT,
+        "Webhook configurations that are told to trust that authority, separated by commas. "
+        "Not in the reference.",
+        flag="webhook-configurations",
+        key="webhookConfigurations",
+    )
+
     # This configuration itself
     config: str = setting(
         "",

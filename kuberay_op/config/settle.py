@@ -48,7 +48,8 @@ def settle(draft: Draft) -> None:
 
 def _addresses(draft: Draft) -> None:
     # The reference's libraries disagree on the empty address: metrics go to the default, health is off.
-    for name, when_empty in (("metrics_addr", _BY_NAME["metrics_addr"].default), ("probe_addr", "0")):
+    defaults = {name: _BY_NAME[name].default for name in ("metrics_addr", "webhook_addr")}
+    for name, when_empty in {**defaults, "probe_addr": "0"}.items():
         draft.values[name] = draft.values[name] or when_empty
         try:
             bind_address(draft.values[name])

@@ -1,9 +1,10 @@
-"""The small HTTP servers of the operator: probes, metrics and, if wanted, ``/debug``."""
+"""The small HTTP servers of the operator: probes, metrics and, if wanted, ``/debug`` and the webhook."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Final
@@ -18,6 +19,9 @@ from kuberay_op.runtime.health import Check, Health, report
 Address = tuple[str, int]
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+#: Bytes of a request that are read at most, where nothing else is said.
+LARGEST: Final = 1 << 20
 
 #: Seconds that answers under way get when a server closes.
 CLOSING: Final = 1.0
@@ -48,18 +52,25 @@ def metrics_routes(metrics: Metrics) -> list[web.RouteDef]:
 
 
 @asynccontextmanager
-async def serving(address: Address, routes: Iterable[web.RouteDef], *, option: str) -> AsyncIterator[Address]:
+async def serving(
+    address: Address,
+    routes: Iterable[web.RouteDef],
+    *,
+    option: str,
+    tls: ssl.SSLContext | None = None,
+    largest: int = LARGEST,
+) -> AsyncIterator[Address]:
     """Serve ``routes`` while the context lasts; gives the address with the real port.
 
-    ``option`` names the setting in the error for an address that cannot be had.
+    ``option`` names the setting in the error for an address that cannot be had; with ``tls`` it is HTTPS.
     """
-    app = web.Application()
+    app = web.Application(client_max_size=largest)
     app.add_routes(routes)
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=CLOSING)
     await runner.setup()
     try:
         host, port = address
-        site = web.TCPSite(runner, host or None, port)
+        site = web.TCPSite(runner, host or None, port, ssl_context=tls)
         try:
             await site.start()
         except OSError as error:
