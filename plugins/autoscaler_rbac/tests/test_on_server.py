@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import yaml
 
-from kuberay_op.controllers.resources import RAY_CLUSTERS
-from kuberay_op.kube.client import Client
-from kuberay_op.kube.errors import NotFound
-from kuberay_op.kube.resource import EVENTS, PODS, Resource
+from kuberay_op.kube.resource import PODS, Resource
 from kuberay_op.testing import make
 from kuberay_op.testing.controlplane import ControlPlane
-from kuberay_op.testing.crds import install_crds
-from kuberay_op.testing.operator import eventually, running_operator
+from kuberay_op.testing.operator import eventually
+from kuberay_op.testing.world import World, world_on
 
 pytestmark = pytest.mark.apiserver
 
@@ -28,38 +25,17 @@ BINDINGS: Final = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "R
 ALL: Final = (ACCOUNTS, ROLES, BINDINGS)
 
 
-class World:
-    """A namespace with an operator on it."""
+class Accounts:
+    """What the plugin makes, and the world it makes it in."""
 
-    def __init__(self, client: Client, namespace: str) -> None:
-        self.client = client
-        self.namespace = namespace
-
-    async def create(self, name: str, *parts: make.Part) -> dict[str, Any]:
-        cluster = make.raycluster(name, make.namespace(self.namespace), *parts)
-        return await self.client.create(RAY_CLUSTERS, cluster, reason="a test")
-
-    async def edit(self, name: str, spec: dict[str, Any]) -> None:
-        await self.client.patch(RAY_CLUSTERS, name, self.namespace, {"spec": spec}, reason="a test")
-
-    async def get(self, resource: Resource, name: str) -> dict[str, Any] | None:
-        try:
-            return await self.client.get(resource, name, self.namespace)
-        except NotFound:
-            return None
+    def __init__(self, world: World) -> None:
+        self.world = world
 
     async def all_there(self, name: str) -> bool:
-        return all([await self.get(resource, name) for resource in ALL])
+        return all([await self.world.get(resource, name) for resource in ALL])
 
     async def none_there(self, name: str) -> bool:
-        return not any([await self.get(resource, name) for resource in ALL])
-
-    async def heads(self) -> list[dict[str, Any]]:
-        return (await self.client.list(PODS, self.namespace, label_selector="ray.io/node-type=head")).items
-
-    async def said(self, reason: str) -> list[str]:
-        events = (await self.client.list(EVENTS, self.namespace)).items
-        return [event["note"] for event in events if event["reason"] == reason]
+        return not any([await self.world.get(resource, name) for resource in ALL])
 
 
 Start = Callable[..., AbstractAsyncContextManager[World]]
@@ -68,16 +44,10 @@ Start = Callable[..., AbstractAsyncContextManager[World]]
 @pytest.fixture
 def start(kwok_cluster: ControlPlane, kwok_namespace: str) -> Start:
     """Starts an operator with the plugin, or without; it sees the test's own namespace only."""
-    install_crds(kwok_cluster, ["RayCluster"])
 
-    @asynccontextmanager
-    async def run(*, plugin: dict[str, Any] | None = None, on: bool = True) -> AsyncIterator[World]:
+    def run(*, plugin: dict[str, Any] | None = None, on: bool = True) -> AbstractAsyncContextManager[World]:
         manifest = plugin or yaml.safe_load(MANIFEST.read_text(encoding="utf-8"))
-        plugins = {"autoscaler-rbac": manifest} if on else {}
-        async with running_operator(
-            kwok_cluster.kubeconfig, namespaces=[kwok_namespace], plugins=plugins
-        ) as operator:
-            yield World(operator.client, kwok_namespace)
+        return world_on(kwok_cluster, kwok_namespace, {"autoscaler-rbac": manifest} if on else {})
 
     return run
 
@@ -91,10 +61,10 @@ async def test_the_autoscaler_may_do_its_work_and_nothing_else(
 ) -> None:
     async with start() as world:
         await world.create("c", make.autoscaling())
-        [head] = await eventually(world.heads)
+        [head] = await eventually(asking(world.heads, "c"))
         assert head["spec"]["serviceAccountName"] == "c"
         assert [container["name"] for container in head["spec"]["containers"]] == ["ray-head", "autoscaler"]
-        notes = await eventually(asking(world.said, "CreatedServiceAccount"))
+        notes = await eventually(asking(world.said, "c", "CreatedServiceAccount"))
         assert notes == [f"Created service account {world.namespace}/c"]
 
         def may(verb: str, resource: str) -> bool:
@@ -125,9 +95,9 @@ async def test_the_autoscaler_may_do_its_work_and_nothing_else(
 async def test_a_users_own_account_is_bound_and_left_alone(start: Start) -> None:
     async with start() as world:
         own = {"metadata": {"name": "mine", "namespace": world.namespace}}
-        before = await world.client.create(ACCOUNTS, own, reason="a test")
+        before = await world.operator.client.create(ACCOUNTS, own, reason="a test")
         await world.create("c", make.autoscaling(), _account("mine"))
-        [head] = await eventually(world.heads)
+        [head] = await eventually(asking(world.heads, "c"))
         assert head["spec"]["serviceAccountName"] == "mine"
         binding = await world.get(BINDINGS, "c")
         assert binding is not None
@@ -141,7 +111,7 @@ async def test_a_users_own_account_that_is_missing_is_named(start: Start) -> Non
         await world.create("c", make.autoscaling(), _account("missing"))
 
         async def told() -> str:
-            found = await world.client.get(RAY_CLUSTERS, "c", world.namespace)
+            found = await world.cluster("c")
             conditions = found.get("status", {}).get("conditions", ())
             ready = [each for each in conditions if each["type"] == "Ready"]
             missing = [each for each in ready if each["reason"] == "ServiceAccountMissing"]
@@ -149,27 +119,27 @@ async def test_a_users_own_account_that_is_missing_is_named(start: Start) -> Non
 
         assert 'serviceaccount "missing" not found' in await eventually(told)
         assert await world.get(ACCOUNTS, "missing") is None
-        await world.client.create(
+        await world.operator.client.create(
             ACCOUNTS, {"metadata": {"name": "missing", "namespace": world.namespace}}, reason="a test"
         )
-        assert await eventually(world.heads)
+        assert await eventually(asking(world.heads, "c"))
 
 
 async def test_all_go_when_autoscaling_is_off_but_not_under_a_running_autoscaler(start: Start) -> None:
     async with start() as world:
         await world.create("c", make.autoscaling())
-        [head] = await eventually(world.heads)
-        await world.edit("c", {"enableInTreeAutoscaling": False})
+        [head] = await eventually(asking(world.heads, "c"))
+        await world.edit("c", {"spec": {"enableInTreeAutoscaling": False}})
 
         async def seen() -> bool:
-            found = await world.client.get(RAY_CLUSTERS, "c", world.namespace)
+            found = await world.cluster("c")
             return bool(found["status"].get("observedGeneration") == found["metadata"]["generation"])
 
         await eventually(seen)
-        assert await world.all_there("c"), "the head still runs an autoscaler"
-        await world.client.delete(PODS, head["metadata"]["name"], world.namespace, reason="a test")
-        await eventually(asking(world.none_there, "c"))
-        [head] = await eventually(world.heads)
+        assert await Accounts(world).all_there("c"), "the head still runs an autoscaler"
+        await world.delete(PODS, head["metadata"]["name"])
+        await eventually(asking(Accounts(world).none_there, "c"))
+        [head] = await eventually(asking(world.heads, "c"))
         assert head["spec"]["serviceAccountName"] == "default"
 
 
@@ -180,9 +150,9 @@ async def test_rules_are_kept_up_to_date_and_others_additions_stay(start: Start)
     role["template"]["rules"] = wanted[:1]
     async with start(plugin=older) as world:
         await world.create("c", make.autoscaling())
-        await eventually(asking(world.all_there, "c"))
+        await eventually(asking(Accounts(world).all_there, "c"))
         team = {"metadata": {"labels": {"team": "ml"}, "annotations": {"iam": "role-1"}}}
-        await world.client.patch(ACCOUNTS, "c", world.namespace, team, reason="a test")
+        await world.operator.client.patch(ACCOUNTS, "c", world.namespace, team, reason="a test")
     async with start() as world:
 
         async def rules() -> bool:
@@ -191,7 +161,7 @@ async def test_rules_are_kept_up_to_date_and_others_additions_stay(start: Start)
 
         await eventually(rules)
         body: dict[str, Any] = {"rules": []}
-        await world.client.patch(ROLES, "c", world.namespace, body, reason="somebody breaks it")
+        await world.operator.client.patch(ROLES, "c", world.namespace, body, reason="somebody breaks it")
         await eventually(rules)
         account = await world.get(ACCOUNTS, "c")
         assert account is not None
@@ -203,9 +173,9 @@ async def test_a_long_name(start: Start) -> None:
     name = "a" * 53
     async with start() as world:
         await world.create(name, make.autoscaling())
-        [head] = await eventually(world.heads)
+        [head] = await eventually(asking(world.heads, name))
         assert head["spec"]["serviceAccountName"] == "a" * 50
-        assert await world.all_there("a" * 50)
+        assert await Accounts(world).all_there("a" * 50)
 
 
 async def test_objects_of_the_reference_are_taken_over(start: Start) -> None:
@@ -226,7 +196,9 @@ async def test_objects_of_the_reference_are_taken_over(start: Start) -> None:
         }
         before = {}
         for resource, body in bodies.items():
-            found = await world.client.create(resource, {"metadata": metadata, **body}, reason="a test")
+            found = await world.operator.client.create(
+                resource, {"metadata": metadata, **body}, reason="a test"
+            )
             before[resource] = found["metadata"]["uid"]
     async with start() as world:
 

@@ -100,7 +100,8 @@ class Clearing:
         free = asyncio.Semaphore(AT_ONCE)
         async with asyncio.TaskGroup() as group:
             while True:
-                group.create_task(self._one(*await self._orders.get(), free))
+                uid, order = await self._orders.get()
+                group.create_task(self._one(uid, order, free), name=f"redis-clearing {uid}")
 
     async def _one(self, uid: str, order: Order, free: asyncio.Semaphore) -> None:
         # Who is late has said why, and whoever asked knows the deadline, too.
@@ -144,6 +145,7 @@ async def clear(place: Place, username: str | None, password: str | None, trust:
         socket_connect_timeout=CONNECT,
         socket_timeout=ANSWER,
         single_connection_client=True,
+        protocol=2,  # which every Redis speaks
         retry=Retry(NoBackoff(), 0),  # we try again ourselves, and say so
         ssl=place.tls,
         ssl_ca_certs=trust.ca_file,
