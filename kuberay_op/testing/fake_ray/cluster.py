@@ -111,10 +111,9 @@ class FakeCluster:
     def answer(self, request: Request) -> Reply:
         """The right answer, without any fault."""
         path = urlsplit(request.path).path
-        if self.token is not None and path not in PUBLIC:
-            refusal = self._check_token(request)
-            if refusal is not None:
-                return refusal
+        refusal = self.refusal(request)
+        if refusal is not None:
+            return refusal
         name, respond = self._route(request.method, path)
         self.calls[name] += 1
         if request.method not in {"POST", "PUT"}:
@@ -124,7 +123,10 @@ class FakeCluster:
         except orjson.JSONDecodeError as error:
             return traceback_reply(500, f"json.decoder.JSONDecodeError: {error}")
 
-    def _check_token(self, request: Request) -> Reply | None:
+    def refusal(self, request: Request) -> Reply | None:
+        """What a request is told that does not carry the token; None when it may pass."""
+        if self.token is None or urlsplit(request.path).path in PUBLIC:
+            return None
         given = request.headers.get("authorization") or request.headers.get("x-ray-authorization") or ""
         if not given:
             return text_reply(401, "Unauthorized: Missing authentication token")

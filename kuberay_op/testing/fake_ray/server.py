@@ -16,6 +16,7 @@ import contextlib
 import re
 import socket
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
@@ -31,6 +32,7 @@ from kuberay_op.testing.fake_ray.cluster import FakeCluster, Gone, Truncated
 from kuberay_op.testing.fake_ray.http import Fault, Reply, Request, json_reply, text_reply
 from kuberay_op.testing.fake_ray.jobs import JobScript
 from kuberay_op.testing.fake_ray.serve import AppScript
+from kuberay_op.testing.fake_ray.tail import tail, tailed_job
 
 DEFAULT: Final = "default"
 BY_PATH: Final = re.compile(r"^/clusters/(?P<name>.+?)(?P<rest>/(?:api|-)/.*)$")
@@ -190,7 +192,9 @@ class FakeRay:
         transport = request.transport
         port = transport.get_extra_info("sockname")[1] if transport is not None else None
         try:
-            return _to_aiohttp(await self.reply(asked, request.url.host or "", port))
+            return await self._tail(asked, request, port) or _to_aiohttp(
+                await self.reply(asked, request.url.host or "", port)
+            )
         except Gone:
             pass
         except Truncated as error:
@@ -207,6 +211,18 @@ class FakeRay:
             with contextlib.suppress(OSError):
                 transport.close()
         return web.Response()
+
+    async def _tail(
+        self, asked: Request, request: web.Request, port: int | None
+    ) -> web.StreamResponse | None:
+        """A log that is to be followed; None when the request is another one or the cluster is not well."""
+        cluster, path = self.find(asked.path, request.url.host or "", port)
+        job = tailed_job(path)
+        if cluster is None or job is None or (cluster.fault is not None and cluster.fault.hits(path)):
+            return None
+        cluster.requests.append(replace(asked, path=path))
+        answer = await tail(cluster, asked, job, request)
+        return _to_aiohttp(answer) if isinstance(answer, Reply) else answer
 
     def control(self, body: bytes) -> Reply:
         """Ask or tell a running fake: without a body what there is, with ``{"cluster": …}`` a change.
