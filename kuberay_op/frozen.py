@@ -83,10 +83,19 @@ def thaw(value: Any) -> Any:
     return orjson.loads(orjson.dumps(value))
 
 
+#: Values that cannot be changed anyway; nearly all are of these types, so they are looked for first.
+_ATOMS: Final = frozenset({str, int, float, bool, type(None)})
+
+
 def freeze(value: Any) -> Any:
-    """A deep copy that refuses to be changed."""
+    """A deep copy that refuses to be changed; what is frozen already is used as it is."""
+    kind = type(value)
+    if kind in _ATOMS or kind is FrozenDict or kind is FrozenList:
+        return value
     if isinstance(value, dict):
-        return FrozenDict({key: freeze(item) for key, item in value.items()})
+        return FrozenDict(
+            {key: item if type(item) in _ATOMS else freeze(item) for key, item in value.items()}
+        )
     if isinstance(value, list | tuple):
-        return FrozenList([freeze(item) for item in value])
+        return FrozenList([item if type(item) in _ATOMS else freeze(item) for item in value])
     return value
