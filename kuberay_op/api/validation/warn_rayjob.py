@@ -10,7 +10,6 @@ import orjson
 from kuberay_op.api.labels import CLUSTER
 from kuberay_op.api.problems import Problem, one_of, show
 from kuberay_op.api.validation import warn_raycluster
-from kuberay_op.api.validation.deletion import DELETE_SELF
 from kuberay_op.api.validation.rayjob import HTTP_MODE, INTERACTIVE_MODE, K8S_JOB_MODE, SIDECAR_MODE
 from kuberay_op.api.validation.rules import Check, Finding, Findings, run, warning
 from kuberay_op.api.validation.subjects import JobSubject
@@ -73,16 +72,6 @@ def selector_keys(job: JobSubject) -> Findings:
             yield Finding(("clusterSelector", key), f"is not read; only {CLUSTER} is", key)
 
 
-@warning("warning.selector-deletion", "DeleteSelf is not used with clusterSelector.")
-def selector_deletion(job: JobSubject) -> Findings:
-    """It is accepted and never happens."""
-    if job.selects_cluster:
-        for index, entry in enumerate(job.spec.deletion_strategy.deletion_rules):
-            if entry.policy == DELETE_SELF:
-                path = ("deletionStrategy", "deletionRules", index, "policy")
-                yield Finding(path, f"{DELETE_SELF} has no effect beside clusterSelector", DELETE_SELF)
-
-
 RULES: Final[tuple[Check[JobSubject], ...]] = (
     submission_mode,
     submitter,
@@ -90,7 +79,6 @@ RULES: Final[tuple[Check[JobSubject], ...]] = (
     entrypoint_resources,
     selector_and_spec,
     selector_keys,
-    selector_deletion,
 )
 
 

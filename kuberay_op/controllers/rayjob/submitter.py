@@ -64,7 +64,7 @@ def of_container(status: Mapping[str, Any], at: Situation) -> Submitter:
     # of them may run to its end.
     before = (status.get("lastState") or {}).get("terminated")
     spent = int(status.get("restartCount") or 0) >= BACKOFF_LIMIT
-    if before and spent and not state.get("running"):
+    if before and spent and "running" not in state:
         return Submitter(finished or moment(str(before.get("finishedAt") or "")), _exit(over or before))
     return Submitter()
 

@@ -184,8 +184,9 @@ RayJob.spec:
   rayClusterSpec runtimeEnvYAML shutdownAfterJobFinishes submissionMode submitterConfig
   submitterPodTemplate suspend ttlSecondsAfterFinished
 RayJob.status:
-  dashboardURL endTime failed jobDeploymentStatus jobId jobStatus jobStatusCheckFailureStartTime
-  message observedGeneration rayClusterName rayClusterStatus rayJobInfo reason startTime succeeded
+  conditions dashboardURL endTime failed jobDeploymentStatus jobId jobStatus
+  jobStatusCheckFailureStartTime message observedGeneration rayClusterName rayClusterStatus rayJobInfo
+  reason retryTime startTime succeeded
 RayService.spec:
   deploymentUnhealthySecondThreshold excludeHeadPodFromServeSvc managedBy rayClusterConfig
   rayClusterDeletionDelaySeconds serveConfigV2 serveService serviceUnhealthySecondThreshold suspend
@@ -279,6 +280,7 @@ def test_enums() -> None:
         "spec.deletionStrategy.deletionRules.[].policy": policies,
         "spec.deletionStrategy.deletionRules.[].condition.jobStatus": ["SUCCEEDED", "FAILED"],
         "spec.deletionStrategy.deletionRules.[].condition.jobDeploymentStatus": ["Failed"],
+        "status.conditions.[].status": condition_status,
     }
     assert own("RayService", "enum") == {"status.conditions.[].status": condition_status}
     assert own("RayCronJob", "enum") == {
@@ -296,7 +298,10 @@ def test_required_fields() -> None:
         "spec.networkPolicy.workerGroups.[]": ["groupName"],
         "status.conditions.[]": condition,
     }
-    assert own("RayJob", "required") == {"spec.deletionStrategy.deletionRules.[]": ["condition", "policy"]}
+    assert own("RayJob", "required") == {
+        "spec.deletionStrategy.deletionRules.[]": ["condition", "policy"],
+        "status.conditions.[]": condition,
+    }
     assert own("RayService", "required") == {
         "spec": ["rayClusterConfig"],
         "spec.upgradeStrategy.clusterUpgradeOptions": [
@@ -316,13 +321,17 @@ def test_limits_and_keys() -> None:
     assert own("RayJob", "minimum") == {
         "spec.deletionStrategy.deletionRules.[].condition.ttlSeconds": 0,
         "spec.preRunningDeadlineSeconds": 1,
+        "status.conditions.[].observedGeneration": 0,
     }
     assert own("RayService", "minimum") == {
         "spec.rayClusterDeletionDelaySeconds": 0,
         "status.conditions.[].observedGeneration": 0,
     }
     assert own("RayJob", "minItems") == {"spec.deletionStrategy.deletionRules": 1}
-    assert own("RayJob", "x-kubernetes-list-type") == {"spec.deletionStrategy.deletionRules": "atomic"}
+    assert own("RayJob", "x-kubernetes-list-type") == {
+        "spec.deletionStrategy.deletionRules": "atomic",
+        "status.conditions": "map",
+    }
     assert own("RayCronJob", "minLength") == {"spec.timeZone": 1, "status.conditions.[].reason": 1}
     assert own("RayCronJob", "minimum") == {
         "spec.failedJobsHistoryLimit": 0,
