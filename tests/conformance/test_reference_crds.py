@@ -159,7 +159,7 @@ def test_every_difference_has_a_reason_and_a_section() -> None:
     assert listed
     for difference, (reason, section) in listed.items():
         assert len(reason) > 10, f"{difference} has no reason"
-        assert re.fullmatch(r"§\d(\.\d+)?", section), f"{difference} names no section"
+        assert re.fullmatch(r"§\d+(\.\d+)?", section), f"{difference} names no section"
 
 
 @pytest.mark.parametrize("kind", VERSIONS)
