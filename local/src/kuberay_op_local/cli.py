@@ -7,6 +7,8 @@ import os
 import shlex
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,6 +17,9 @@ import click
 from kuberay_op_local import binaries, components, versions
 from kuberay_op_local.cluster import DEFAULT_NAME, Cluster, Status
 from kuberay_op_local.errors import LocalError
+from kuberay_op_local.images import recipes
+from kuberay_op_local.images.build import Image
+from kuberay_op_local.images.build import build as build_image
 from kuberay_op_local.operator import install
 from kuberay_op_local.real import objects
 
@@ -47,6 +52,29 @@ from_folder = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     help=f"A folder with programs to use instead of ours (also: {binaries.FOLDER}).",
 )
+
+
+def sourced(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of commands that build images."""
+    for option in (
+        click.option("--tag", help="The tag of the image; not given: its version."),
+        click.option(
+            "--arg",
+            "arguments",
+            metavar="KEY=VALUE",
+            multiple=True,
+            help="A build argument: RAY_VERSION of ray, PLUGINS of operator.",
+        ),
+        click.option(
+            "--source",
+            type=click.Path(file_okay=False, exists=True, path_type=Path),
+            help="A checkout of kuberay-op; not given: the one this command runs in.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 _passed_on = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
@@ -184,6 +212,63 @@ def operator(name: str, flags: tuple[str, ...]) -> None:
     cluster = Cluster(name)
     _ = cluster.spec  # it must exist
     install(cluster, flags, say=say)
+
+
+@local.command()
+@click.argument("image")
+@sourced
+@click.option("--fresh", is_flag=True, help="Build from nothing, bare Debian included.")
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def build(
+    image: str, source: Path | None, arguments: tuple[str, ...], tag: str | None, fresh: bool, output: str
+) -> None:
+    """Build one of the project's images (base, ray, redis, operator, submitter), without Docker, as root.
+
+    The archive it names can be given to `load`, `docker load` and `ctr images import`. Nothing is built
+    when nothing has changed.
+    """
+    made = _build(image, source, arguments, tag, fresh=fresh)
+    if output == "json":
+        click.echo(json.dumps(asdict(made), indent=2))
+    else:
+        click.echo(f"{made.name} {made.id} {made.archive}")
+
+
+@local.command()
+@named
+@click.argument("image", required=False)
+@click.option("--build", "recipe", metavar="NAME", help="Build this image of the project and load it.")
+@sourced
+def load(
+    name: str,
+    image: str | None,
+    recipe: str | None,
+    source: Path | None,
+    arguments: tuple[str, ...],
+    tag: str | None,
+) -> None:
+    """Give the real node an image: an archive, one from a registry, or one of the project's with --build."""
+    cluster = Cluster(name)
+    if (image is None) == (recipe is None):
+        raise click.UsageError("give an IMAGE (an archive or a name) or --build NAME, one of them")
+    if recipe is not None:
+        cluster.check_real()
+        image = _build(recipe, source, arguments, tag).archive
+    for loaded in cluster.load(str(image)):
+        say(f"cluster {name!r} has the image {loaded}")
+
+
+def _build(
+    image: str, source: Path | None, arguments: tuple[str, ...], tag: str | None, *, fresh: bool = False
+) -> Image:
+    given = {}
+    for argument in arguments:
+        key, equals, value = argument.partition("=")
+        if not equals:
+            raise click.UsageError(f"--arg {argument!r} is not KEY=VALUE")
+        given[key] = value
+    checkout = recipes.checkout((source or Path.cwd()).absolute())
+    return build_image(image, source=checkout, given=given, tag=tag, fresh=fresh, say=say)
 
 
 @local.command()

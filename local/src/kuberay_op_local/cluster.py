@@ -19,7 +19,7 @@ import psutil
 
 from kuberay_op_local import certs, components, health, nodes, paths, ports, processes, wish
 from kuberay_op_local.errors import LocalError
-from kuberay_op_local.real import kernel, node, objects
+from kuberay_op_local.real import images, kernel, node, objects, packages
 from kuberay_op_local.real.world import World
 from kuberay_op_local.run import Say, Ticker
 from kuberay_op_local.spec import Nodes, Spec, check_name
@@ -199,7 +199,7 @@ class Cluster:
             self._await(probe, components.API_SERVER, running, say)
             if inside is not None:
                 self._await(probe, components.CONTAINERD, running, say)
-                node.load_pause(inside)
+                images.load_pause(inside)
                 self.kubectl("apply", "--server-side", "-f", "-", stdin=objects.manifests(spec))
             for component in spec.components:
                 if component not in running:
@@ -306,6 +306,27 @@ class Cluster:
         return Status(
             self.name, state, spec.kubernetes, str(spec.nodes), spec.server, str(self.kubeconfig), parts
         )
+
+    # ── images, on a real node ──
+
+    def check_real(self) -> None:
+        """Fail in a sentence when the cluster has no real node."""
+        if not self.spec.nodes.real:
+            raise LocalError(
+                f"cluster {self.name!r} has nodes {self.spec.nodes}, which run no images; "
+                "a cluster made with `up --node real` does"
+            )
+        packages.need_root("loading images")
+
+    def load(self, image: str) -> list[str]:
+        """Give the real node an image: an archive file, or a name that its registry knows."""
+        self.check_real()
+        holder = processes.find(self.layout.root).get(components.NAMESPACES)
+        if holder is None:
+            raise LocalError(
+                f"cluster {self.name!r} does not run; `kuberay-op local up --name {self.name}` brings it up"
+            )
+        return images.load(World.of(holder), image)
 
     # ── parts, for tests ──
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -15,14 +14,13 @@ import psutil
 from kuberay_op_local import certs, components
 from kuberay_op_local.errors import LocalError
 from kuberay_op_local.paths import Layout
-from kuberay_op_local.real import archive, files, kernel, packages, parts, world
+from kuberay_op_local.real import files, kernel, packages, parts, world
 from kuberay_op_local.real.world import World
 from kuberay_op_local.run import Say
 from kuberay_op_local.spec import Spec
 
 #: Images are unpacked in the cluster's folder; Ray's alone takes 3 GB there.
 SPACE_MEGABYTES: Final = 4000
-CTR_SECONDS: Final = 900.0
 PROBE_SECONDS: Final = 2.0
 
 #: Started before the API server answers, since it needs no cluster.
@@ -92,64 +90,6 @@ def command(
     return Path(enter[0]), [*enter[1:], "/usr/bin/env", f"PATH={packages.PATH}", program, *arguments]
 
 
-def load(inside: World, image: Iterable[bytes]) -> list[str]:
-    """Give containerd an image archive; gives the names of the images in it."""
-    before = set(images(inside))
-    with subprocess.Popen(
-        [*_ctr(inside), "images", "import", "-"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    ) as process:
-        assert process.stdin is not None  # noqa: S101 - a pipe was asked for; narrows the type
-        assert process.stdout is not None  # noqa: S101 - the same
-        try:
-            for chunk in image:
-                process.stdin.write(chunk)
-            process.stdin.close()
-        except BrokenPipeError:
-            pass  # it says why below
-        told = process.stdout.read().decode(errors="replace").strip()
-    if process.returncode != 0:
-        raise LocalError(
-            f"containerd does not take the image: {told.splitlines()[-1] if told else 'no reason'}"
-        )
-    named = [word for line in told.splitlines() for word in line.split() if "/" in word and ":" in word]
-    return sorted(set(images(inside)) - before) or named
-
-
-def images(inside: World) -> list[str]:
-    """The names of the images the node has."""
-    done = subprocess.run(
-        [*_ctr(inside), "images", "list", "--quiet"], capture_output=True, text=True, timeout=60, check=False
-    )
-    return [name for name in done.stdout.split() if not name.startswith("sha256:")]
-
-
-def pull(inside: World, image: str) -> None:
-    """Let containerd fetch an image from its registry."""
-    done = subprocess.run(
-        [*inside.enter(mounts=True), *_ctr_inside(), "images", "pull", image],
-        capture_output=True,
-        text=True,
-        timeout=CTR_SECONDS,
-        check=False,
-    )
-    if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or ["no reason given"]
-        raise LocalError(
-            f"the image {image} cannot be fetched from its registry ({lines[-1].removeprefix('ctr: ')}); "
-            "check the name, or load an archive, or build one with --build"
-        )
-
-
-def load_pause(inside: World) -> None:
-    """The image of the first process of every Pod."""
-    if files.PAUSE_IMAGE not in images(inside):
-        program = packages.path_of("catatonit")
-        load(inside, [archive.one_program(program, ["-P"], tag=files.PAUSE_IMAGE)])
-
-
 def ready(component: str, spec: Spec, inside: World | None) -> bool:
     """Whether a part of the node does its work; the kubelet's is asked of the API server, by the caller."""
     if component == components.CONTAINERD:
@@ -177,11 +117,3 @@ def _listens(path: Path) -> bool:
         except OSError:
             return False
         return True
-
-
-def _ctr(inside: World) -> list[str]:
-    return [str(packages.path_of("ctr")), "--address", str(inside.containerd_socket), "--namespace", "k8s.io"]
-
-
-def _ctr_inside() -> list[str]:
-    return [str(packages.path_of("ctr")), "--address", files.CONTAINERD_SOCKET, "--namespace", "k8s.io"]

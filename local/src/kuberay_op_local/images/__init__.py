@@ -1,0 +1,1 @@
+"""Building the project's images without Docker, from the same Dockerfiles that Docker builds elsewhere."""
