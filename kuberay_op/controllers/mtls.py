@@ -19,11 +19,12 @@ from kuberay_op.controllers.companion import Companion, first_error
 from kuberay_op.controllers.hold import Hold
 from kuberay_op.controllers.mtls_plan import SECRET_KEYS, expiring, not_ready, plan_pki, ready_condition
 from kuberay_op.controllers.resources import CERTIFICATES, ISSUERS
+from kuberay_op.errors import Retry
 from kuberay_op.frozen import FrozenDict
 from kuberay_op.hooks.scope import Scope
 from kuberay_op.kube.cache import OWNER, Store
 from kuberay_op.kube.client import Client
-from kuberay_op.kube.errors import NotFound
+from kuberay_op.kube.errors import Conflict, NotFound
 from kuberay_op.kube.resource import PODS, SECRETS, Key, Object, Resource
 from kuberay_op.plan.actions import Manifest, Outcome, Update
 from kuberay_op.runtime.manager import Manager
@@ -77,7 +78,7 @@ class MtlsController(Companion):
         self._report_changes(cluster, outcomes)
         error = first_error(outcomes)
         if error is not None:
-            self._forget_said(key)
+            self._said.pop(key, None)
             note = f"mTLS objects of {key} could not be written: {error}"
             self.recorder.warning(
                 cluster.raw, reasons.MTLS_FAILED_TO_RECONCILE, reasons.ACTION_RECONCILE, note
@@ -100,13 +101,14 @@ class MtlsController(Companion):
         changed: bool,
         wait: float | None,
     ) -> Result:
+        """Say how the certificates stand, and when to look again; changes of them come sooner."""
         missing = not_ready(cluster, children)
-        if changed or missing:
+        if missing:
             note = f"Waiting for cert-manager to issue {', '.join(missing)}"
-            if missing:
-                self._say(key, cluster, {note: ("Normal", reasons.MTLS_CERTS_NOT_READY)})
+            self._say(key, cluster, {note: ("Normal", reasons.MTLS_CERTS_NOT_READY)})
+        if missing or changed:  # what was changed is not ready either, once the caches show it
             seconds = NOT_READY_SECONDS if wait is None else min(wait, NOT_READY_SECONDS)
-            return Result.after(seconds).saying(waiting=missing or "the cache to show what was written")
+            return Result.after(seconds).saying(waiting=missing or "what was changed")
         said = {"The certificates of head and workers are issued": ("Normal", reasons.MTLS_PKI_READY)}
         for name, end in expiring(children, self._clock.now()):
             note = f"Certificate {key.namespace}/{name} ends at {end:%Y-%m-%dT%H:%M:%SZ} and was not renewed"
@@ -121,9 +123,6 @@ class MtlsController(Companion):
             if note not in before:
                 self.recorder.event(cluster.raw, kind, reason, reasons.ACTION_RECONCILE, note)
         self._said[key] = set(notes)
-
-    def _forget_said(self, key: Key) -> None:
-        self._said.pop(key, None)
 
     def _report_changes(self, cluster: RayCluster, outcomes: Sequence[Outcome]) -> None:
         for outcome in outcomes:
@@ -155,9 +154,12 @@ class MtlsController(Companion):
             return False
         body = adoption(secret, certificate)
         if body is not None:
-            await self.client.patch(
-                SECRETS, name, key.namespace, body, reason="it belongs to its Certificate", owner=key
-            )
+            try:
+                await self.client.patch(
+                    SECRETS, name, key.namespace, body, reason="it belongs to its Certificate", owner=key
+                )
+            except Conflict:  # cert-manager writes it, too
+                raise Retry(f"Secret {name} has changed meanwhile", after=1.0) from None
         return True
 
 

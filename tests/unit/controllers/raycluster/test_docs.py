@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 from kuberay_op.api import conditions
+from kuberay_op.controllers import mtls
 from kuberay_op.controllers.raycluster import failures, why
 from kuberay_op.plan import trouble
 
@@ -26,4 +27,5 @@ def test_the_page_lists_every_reason() -> None:
     documented = {word for line in table for word in re.findall(r"`(\w+)`", line.split("|")[1])}
     plugins = {conditions.PLUGIN_WAITS, conditions.PLUGIN_REFUSES, conditions.PLUGIN_FAILED}
     known = reasons(why) | reasons(failures) | reasons(trouble) | plugins | FROM_KUBERNETES
+    known.add(mtls.CERTIFICATES_MISSING)
     assert documented == known
