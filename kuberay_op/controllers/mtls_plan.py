@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from kuberay_op.api import labels, names
 from kuberay_op.api.raycluster import RayCluster
@@ -77,15 +77,22 @@ def _change(leaf: Manifest, observed: Manifest) -> Update | None:
         for field in ("dnsNames", "ipAddresses")
         if set(have.get(field) or ()) != set(want[field])
     }
-    metadata = {field: leaf["metadata"][field] for field in ("name", "namespace", "labels")}
-    wanted: dict[str, Any] = {"apiVersion": leaf["apiVersion"], "kind": leaf["kind"], "metadata": metadata}
-    if names_differ:
-        wanted["spec"] = names_differ
+    kept = ("name", "namespace", "labels", "ownerReferences")
+    wanted = {
+        "apiVersion": leaf["apiVersion"],
+        "kind": leaf["kind"],
+        "metadata": {field: leaf["metadata"][field] for field in kept},
+        # Whole, since it is made from this should somebody delete it at this moment.
+        "spec": {**have, **names_differ},
+    }
     patch = merge_patch(observed, wanted)
     if patch is None:
         return None
     return Update(
-        wanted, observed, patch, "the addresses of its Pods have changed" if names_differ else "labels"
+        wanted,
+        observed,
+        patch,
+        "the addresses of its Pods have changed" if names_differ else "it lacks labels of ours",
     )
 
 

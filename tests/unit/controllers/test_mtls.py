@@ -125,6 +125,9 @@ def test_a_new_address_is_added_and_nothing_else_is_touched() -> None:
     assert isinstance(step, Update)
     assert step.patch == {"spec": {"ipAddresses": ["10.0.0.10", "10.0.0.2", "127.0.0.1"]}}
     assert step.obj["metadata"]["name"] == "ray-worker-cert-c"
+    # Should it be gone by now it is made anew, as a whole.
+    assert step.obj["spec"].keys() == children[4]["spec"].keys()
+    assert step.obj["metadata"]["ownerReferences"][0]["controller"] is True
 
 
 @pytest.mark.parametrize(
