@@ -1,7 +1,8 @@
-"""``kuberay-op crds``: print the CRDs, write them as files, or check files against them."""
+"""``kuberay-op crds``: print the CRDs, write them to files or a cluster, or check files against them."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -30,19 +31,38 @@ from kuberay_op.api.crds import VERSIONS, crd, crd_yaml, file_name, find_kind, n
     show_default=True,
     help="Form of the print.",
 )
-def crds(kinds: tuple[str, ...], output_dir: Path | None, check_dir: Path | None, output: str) -> None:
+@click.option("--apply", "action", flag_value="apply", help="Write them to the cluster; a newer one stays.")
+@click.option(
+    "--delete",
+    "action",
+    flag_value="delete",
+    help="Delete them from the cluster, with all objects of theirs.",
+)
+@click.option(
+    "--kubeconfig", default="", help="Kubeconfig for --apply and --delete; as for `run` when empty."
+)
+def crds(
+    kinds: tuple[str, ...],
+    output_dir: Path | None,
+    check_dir: Path | None,
+    output: str,
+    action: str | None,
+    kubeconfig: str,
+) -> None:
     """Print the CustomResourceDefinitions, of all kinds or of those named.
 
-    They are too large for a client-side "kubectl apply"; install them with
+    They are too large for a client-side "kubectl apply"; install them with --apply, or with
 
         kuberay-op crds | kubectl apply --server-side -f -
 
-    Exit codes: 0 all is well, 1 a file differs (--check), 2 wrong use.
+    Exit codes: 0 all is well, 1 a file differs (--check) or the cluster refuses, 2 wrong use.
     """
-    if output_dir and check_dir:
-        raise click.UsageError("give either --output-dir or --check, not both")
+    if sum(map(bool, (output_dir, check_dir, action))) > 1:
+        raise click.UsageError("give only one of --output-dir, --check, --apply and --delete")
     chosen = [_kind(name) for name in kinds] or list(VERSIONS)
-    if check_dir:
+    if action:
+        asyncio.run(_act(action, chosen, kubeconfig))
+    elif check_dir:
         _check(chosen, check_dir)
     elif output_dir:
         output_dir.mkdir(parents=True, exist_ok=True)
@@ -78,3 +98,12 @@ def _check(kinds: list[str], folder: Path) -> None:
     if wrong:
         raise click.exceptions.Exit(1)
     click.echo(f"{folder}: up to date")
+
+
+async def _act(action: str, kinds: list[str], kubeconfig: str) -> None:
+    # Late: whoever only prints needs no client.
+    from kuberay_op.commands.crds_apply import apply_crds, delete_crds
+    from kuberay_op.kube.client import Client
+
+    async with await Client.connect(kubeconfig or None) as client:
+        await (apply_crds if action == "apply" else delete_crds)(client, kinds, click.echo)
