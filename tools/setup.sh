@@ -33,6 +33,17 @@ if ! "$python" -c 'import venv, ensurepip' 2>/dev/null; then
   fi
 fi
 
+# The clean-up of Redis is tested on a real one.
+if ! command -v redis-server >/dev/null; then
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    say "there is no redis-server; installing Debian's, for tests"
+    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq redis-server >/dev/null ||
+      say "that failed; tests that need a Redis are skipped"
+  else
+    say "there is no redis-server (Debian: apt-get install redis-server); tests that need a Redis are skipped."
+  fi
+fi
+
 say "making .venv with $("$python" --version)"
 # A .venv of another folder or Python cannot be repaired, only made again.
 if [ -x .venv/bin/python ] && ! .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then rm -rf .venv; fi
