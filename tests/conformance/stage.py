@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +15,8 @@ import yaml
 from kuberay_op.api.raycluster import RayCluster
 from kuberay_op.api.replicas import desired_pods
 from kuberay_op.testing.controlplane import ControlPlane, namespace_name
-from tests.conformance.differences import Json, key_of, stable
 from kuberay_op.testing.reference import our_command, running
+from tests.conformance.differences import Json, key_of, stable
 
 #: Longest wait for the operators; only a failing test waits this long.
 PATIENCE: Final = 150.0
@@ -233,11 +233,13 @@ def stage(
         yield Stage(theirs, ours)
 
 
-def wait_for(side: Side, wanted: Mapping[str, int], log: Path) -> None:
-    """Wait until every cluster has at least so many Pods."""
+def wait_for(
+    side: Side, wanted: Mapping[str, int], log: Path, count: Callable[[], Mapping[str, int]] | None = None
+) -> None:
+    """Wait until every cluster has at least so many Pods, or of what else is to ``count``."""
     deadline = time.monotonic() + PATIENCE
     while True:
-        counts = side.pods()
+        counts = count() if count else side.pods()
         missing = {name: wish for name, wish in wanted.items() if counts.get(name, 0) < wish}
         if not missing:
             return
@@ -245,7 +247,7 @@ def wait_for(side: Side, wanted: Mapping[str, int], log: Path) -> None:
             lines = [line for line in log.read_text(errors="replace").splitlines() if '"error"' in line]
             last = "\n".join(lines[-10:])
             raise AssertionError(
-                f"after {PATIENCE:.0f} s these clusters have too few Pods: {missing}; the log says:\n{last}"
+                f"after {PATIENCE:.0f} s these clusters have too little: {missing}; the log says:\n{last}"
             )
         time.sleep(0.5)
 

@@ -17,8 +17,8 @@ import yaml
 from kuberay_op.testing.controlplane import ControlPlane
 from kuberay_op.testing.crds import install_crds
 from kuberay_op.testing.go_modules import ModuleUnavailableError
-from tests.conformance.differences import Difference, compare, load, unexplained
 from kuberay_op.testing.reference import BUILD_SECONDS, reference_program, samples
+from tests.conformance.differences import Difference, compare, load, unexplained
 from tests.conformance.stage import Manifest, Stage, own_manifests, sample_manifests, stage, wait_for
 
 HERE: Final = Path(__file__).parent
