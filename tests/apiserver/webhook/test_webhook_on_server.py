@@ -7,7 +7,7 @@ import base64
 import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -23,6 +23,7 @@ from kuberay_op.kube.errors import InvalidObject, NotFound, ServerError
 from kuberay_op.kube.resource import SECRETS
 from kuberay_op.runtime.supervisor import Supervisor
 from kuberay_op.testing import make
+from kuberay_op.testing.clock import FakeClock
 from kuberay_op.testing.controlplane import ControlPlane
 from kuberay_op.testing.crds import install_crds
 from kuberay_op.testing.operator import eventually, make_hooks
@@ -190,6 +191,30 @@ async def test_replicas_share_one_authority(place: Place) -> None:
         await place.configure(replicas[1][1])
         await place.up()
         assert await place.trusts() == [authority]
+
+
+async def test_replicas_that_make_an_authority_at_once_agree_on_one(place: Place) -> None:
+    clock, times = FakeClock(datetime.now(UTC)), Lifetimes()
+
+    async def all_at_once() -> set[tuple[int, ...]]:
+        replicas = [
+            SharedAuthorities(
+                place.client, namespace=place.namespace, name="race", clock=clock, lifetimes=times
+            )
+            for _ in range(8)
+        ]
+        found = await asyncio.gather(*(replica.current() for replica in replicas))
+        return {tuple(each.certificate.serial_number for each in authorities) for authorities in found}
+
+    (first,) = await all_at_once()
+    assert len(first) == 1
+    clock.skip(times.authority.total_seconds() * 0.7)  # the time of the successor
+    (second,) = await all_at_once()
+    assert second[:1] == first
+    assert len(second) == 2
+    clock.skip(times.authority.total_seconds() * 0.4)  # the first has ended, the second goes on
+    (third,) = await all_at_once()
+    assert third == second[1:]
 
 
 async def test_a_broken_secret_and_a_lost_trust_are_mended(place: Place) -> None:
