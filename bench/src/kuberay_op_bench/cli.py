@@ -127,6 +127,26 @@ def one_big(output: str, results: Path, check: bool, **options: Any) -> None:
     show([measure("one_big", results, **options)], output, check=check)
 
 
+@bench.command()
+@click.option(
+    "--count",
+    "counts",
+    type=int,
+    multiple=True,
+    default=(100, 300, 1000, 5000),
+    show_default=True,
+    help="RayClusters; once for each size.",
+)
+@click.option("--rounds", default=1, show_default=True, help="Repetitions; the median counts.")
+@whom(OURS)
+@output
+@results
+@check
+def growth(output: str, results: Path, check: bool, **options: Any) -> None:
+    """Measure whether the cost of a RayCluster grows with their number, and draw docs/growth.svg."""
+    show([measure("growth", results, **options)], output, check=check)
+
+
 def _plain(suite: str) -> click.Command:
     """The command of a suite that has no options of its own."""
 

@@ -10,7 +10,7 @@ import asyncio
 import statistics
 import time
 from collections.abc import Sequence
-from functools import partial
+from contextlib import AbstractContextManager
 from typing import Final
 
 from kuberay_op.testing.audit import Call
@@ -83,32 +83,38 @@ class Life:
         self._clusters = [f"c{index:05}" for index in range(count)]
         self.run = Run(name)
 
+    async def begin(self) -> Run:
+        """Only the making of the clusters."""
+        async with self._ground.plot(f"bench-{self._user}") as plot:
+            with self._operator(plot) as peer:
+                await asyncio.sleep(1)
+                await self._create(plot, peer)
+        return self.run
+
     async def lead(self) -> Run:
         """All of it."""
-        folder = self._ground.folder / self._user
-        folder.mkdir()
         async with self._ground.plot(f"bench-{self._user}") as plot:
-            start = partial(
-                peers.running,
-                self.run.peer,
-                kubeconfig=self._kubeconfig,
-                namespace=plot.namespace,
-                folder=folder,
-            )
-            with start() as peer:
+            with self._operator(plot) as peer:
                 await asyncio.sleep(1)
                 await self._create(plot, peer)
                 await self._rest(peer)
                 await self._double(plot, peer)
             if self.run.peer != peers.FLOOR:  # it does not know after a restart what it made before
                 await plot.create(1, self._workers, first=self._count)
-                with start() as peer:
+                with self._operator(plot) as peer:
                     seen = await plot.first_pod(f"c{self._count:05}")
                     self.run.values["restart to first action"] = seen - peer.started
                     began = time.monotonic()
                     await plot.delete_all()
                     self.run.values["deletion, wall"] = time.monotonic() - began
         return self.run
+
+    def _operator(self, plot: Plot) -> AbstractContextManager[peers.Peer]:
+        folder = self._ground.folder / self._user
+        folder.mkdir(exist_ok=True)
+        return peers.running(
+            self.run.peer, kubeconfig=self._kubeconfig, namespace=plot.namespace, folder=folder
+        )
 
     async def _create(self, plot: Plot, peer: peers.Peer) -> None:
         values = self.run.values
