@@ -9,3 +9,4 @@ cd "$(dirname "$0")/.."
 .venv/bin/python tools/config_docs.py
 .venv/bin/python tools/validation_docs.py
 .venv/bin/python tools/chart_files.py
+.venv/bin/python tools/chart_values.py
