@@ -1,4 +1,4 @@
-"""Our CRDs on a control plane for tests."""
+"""CRDs, ours and others', on a control plane for tests."""
 
 from __future__ import annotations
 
@@ -21,20 +21,27 @@ SECONDS: Final = 120.0
 
 def install_crds(plane: ControlPlane, kinds: Iterable[str] = tuple(VERSIONS)) -> None:
     """Put our CRDs on a control plane, over others if there are any, and wait until they are served."""
-    chosen = list(kinds)
-    for kind in chosen:
-        _write(plane, crd(kind))
+    install(plane, [crd(kind) for kind in kinds])
+
+
+def install(plane: ControlPlane, definitions: Iterable[dict[str, Any]]) -> None:
+    """Put any CRDs on a control plane, and wait until they are served."""
+    chosen = list(definitions)
+    for definition in chosen:
+        _write(plane, definition)
     deadline = time.monotonic() + SECONDS
-    for kind in chosen:
-        while not _established(plane, f"{PATH}/{VERSIONS[kind][0].PLURAL}.ray.io"):
+    for definition in chosen:
+        name = definition["metadata"]["name"]
+        while not _established(plane, f"{PATH}/{name}"):
             if time.monotonic() > deadline:
-                raise AssertionError(f"the CRD of {kind} was not served within {SECONDS:.0f} s")
+                raise AssertionError(f"the CRD {name} was not served within {SECONDS:.0f} s")
             time.sleep(0.05)
 
 
 def _write(plane: ControlPlane, definition: dict[str, Any]) -> None:
     digest = hashlib.sha256(json.dumps(definition).encode()).hexdigest()[:16]
-    metadata = {**definition["metadata"], "annotations": {DIGEST: digest}}
+    notes = definition["metadata"].get("annotations") or {}
+    metadata = {**definition["metadata"], "annotations": {**notes, DIGEST: digest}}
     address = f"{PATH}/{metadata['name']}"
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:

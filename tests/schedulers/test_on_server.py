@@ -1,0 +1,236 @@
+"""Every scheduler's plugin in an operator on a real API server: one story, the same for all."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import yaml
+
+from kuberay_op.api import labels
+from kuberay_op.controllers.resources import RAY_CLUSTERS
+from kuberay_op.kube.client import Client
+from kuberay_op.kube.errors import NotFound
+from kuberay_op.kube.resource import EVENTS, PODS
+from kuberay_op.testing import make
+from kuberay_op.testing.controlplane import ControlPlane
+from kuberay_op.testing.crds import install, install_crds
+from kuberay_op.testing.operator import eventually, running_operator
+from tests.schedulers.kit import (
+    COSCHEDULING,
+    CRDS,
+    GANG_LABEL,
+    GANG_SCHEDULERS,
+    SCHEDULERS,
+    VOLCANO,
+    YUNIKORN,
+    Json,
+    Scheduler,
+    Told,
+)
+
+pytestmark = pytest.mark.apiserver
+
+
+@pytest.fixture
+def crds(kwok_cluster: ControlPlane) -> None:
+    if not CRDS.is_dir():
+        pytest.skip("the schedulers' CRDs are not beside this checkout (shared/crds)")
+    install_crds(kwok_cluster, ["RayCluster", "RayJob"])
+    files = [CRDS / each.crd for each in SCHEDULERS if each.crd]
+    install(kwok_cluster, [yaml.safe_load(file.read_text()) for file in files])
+
+
+class World:
+    """A namespace with an operator that uses one of the schedulers."""
+
+    def __init__(self, client: Client, namespace: str, scheduler: Scheduler) -> None:
+        self.client = client
+        self.namespace = namespace
+        self.scheduler = scheduler
+
+    async def create(self, name: str, *parts: Any) -> None:
+        marks = make.labels({GANG_LABEL: "", "kai.scheduler/queue": "a"})
+        cluster = make.raycluster(name, make.namespace(self.namespace), marks, *parts)
+        await self.client.create(RAY_CLUSTERS, cluster, reason="a test")
+
+    async def change(self, name: str, **spec: Any) -> None:
+        await self.client.patch(RAY_CLUSTERS, name, self.namespace, {"spec": spec}, reason="a test")
+
+    async def pods(self, name: str) -> list[Json]:
+        listed = await self.client.list(PODS, self.namespace, label_selector=f"{labels.CLUSTER}={name}")
+        return [pod for pod in listed.items if "deletionTimestamp" not in pod["metadata"]]
+
+    async def objects(self) -> list[Json]:
+        resource = self.scheduler.resource
+        if resource is None:
+            return []
+        items = (await self.client.list(resource, self.namespace)).items
+        return [{"kind": resource.kind, **obj} for obj in items]
+
+    async def told(self, name: str) -> Told | None:
+        return self.scheduler.read(await self.objects(), await self.pods(name))
+
+    async def comes_to(self, name: str, pods: int, told: Told | None) -> None:
+        """Wait until the cluster has so many Pods and the scheduler was told so."""
+
+        async def there() -> bool:
+            return len(await self.pods(name)) == pods and await self.told(name) == told
+
+        try:
+            await eventually(there)
+        except TimeoutError:
+            raise AssertionError((len(await self.pods(name)), await self.told(name))) from None
+
+    async def gone(self, name: str) -> None:
+        async def missing() -> bool:
+            try:
+                await self.client.get(RAY_CLUSTERS, name, self.namespace)
+            except NotFound:
+                return not await self.pods(name) and not await self.objects()
+            return False
+
+        await eventually(missing)
+
+
+@pytest.fixture
+async def world(
+    request: pytest.FixtureRequest, crds: None, kwok_cluster: ControlPlane, kwok_namespace: str
+) -> AsyncIterator[World]:
+    scheduler: Scheduler = request.param
+    async with running_operator(
+        kwok_cluster.kubeconfig,
+        namespaces=[kwok_namespace],
+        plugins={scheduler.name: scheduler.manifest()},
+        scheduler=scheduler.name,
+        gates=scheduler.feature_gates(),
+    ) as operator:
+        yield World(operator.client, kwok_namespace, scheduler)
+
+
+def told(scheduler: Scheduler, members: int) -> Told | None:
+    """Of Pods that all ask for the same."""
+    if scheduler not in GANG_SCHEDULERS:
+        return None
+    return Told(members, {"cpu": str(members), "memory": f"{2 * members}Gi"})
+
+
+def every(*schedulers: Scheduler) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("world", schedulers, ids=lambda each: each.name, indirect=True)
+
+
+@every(*SCHEDULERS)
+async def test_the_gang_follows_the_cluster_and_goes_with_it(world: World) -> None:
+    scheduler = world.scheduler
+    group = {"maxReplicas": 8, "rayStartParams": {}, "template": make.pod_template("ray-worker")}
+    await world.create("a", make.workers(2))
+    await world.comes_to("a", 3, told(scheduler, 3))
+    assert {pod["spec"]["schedulerName"] for pod in await world.pods("a")} == {scheduler.pods}
+
+    if scheduler is not YUNIKORN:  # its gang stands on the Pods, and those that are there keep theirs
+        await world.change("a", workerGroupSpecs=[{"groupName": "workers", "replicas": 4, **group}])
+        await world.comes_to("a", 5, told(scheduler, 5))
+
+    await world.change("a", suspend=True)
+    nothing = Told(0, {}) if scheduler is VOLCANO else None
+    await world.comes_to("a", 0, nothing)
+    wide = {"groupName": "workers", "replicas": 2, "minReplicas": 1, "numOfHosts": 2, **group}
+    await world.change("a", suspend=False, workerGroupSpecs=[wide])
+    await world.comes_to("a", 5, told(scheduler, 5))
+
+    # Nothing is written any more once all is as it should be.
+    before = [obj["metadata"]["resourceVersion"] for obj in await world.objects()]
+    await world.client.patch(
+        RAY_CLUSTERS, "a", world.namespace, {"metadata": {"labels": {"look": "again"}}}, reason="a test"
+    )
+    await world.create("b", make.labels({"later": "yes"}))
+    await eventually(lambda: world.pods("b"))
+    if scheduler.resource:
+        mine = [obj for obj in await world.objects() if scheduler.group_name("a") == obj["metadata"]["name"]]
+        assert [obj["metadata"]["resourceVersion"] for obj in mine] == before
+
+    for name in ("a", "b"):
+        await world.client.delete(RAY_CLUSTERS, name, world.namespace, reason="a test")
+    await world.gone("a")
+
+
+@every(VOLCANO, COSCHEDULING)
+async def test_autoscaling_reserves_the_minimum(world: World) -> None:
+    await world.create(
+        "a", make.autoscaling(), make.workers(3, minReplicas=1), make.head(template=_with_account())
+    )
+    await eventually(world.objects)
+    assert await world.told("a") == told(world.scheduler, 2)
+
+
+@every(VOLCANO)
+async def test_a_pod_group_of_somebody_else_is_left_alone_and_named(world: World) -> None:
+    resource = world.scheduler.resource
+    assert resource is not None
+    theirs = {
+        "apiVersion": resource.api_version,
+        "kind": "PodGroup",
+        "metadata": {"name": "ray-a-pg", "namespace": world.namespace},
+        "spec": {"minMember": 7},
+    }
+    await world.client.create(resource, theirs, reason="a test")
+    await world.create("a")
+
+    async def said() -> list[str]:
+        events = (await world.client.list(EVENTS, world.namespace)).items
+        return [event["note"] for event in events if "ray-a-pg exists and is not ours" in event["note"]]
+
+    await eventually(said)
+    assert (await world.client.get(resource, "ray-a-pg", world.namespace))["spec"]["minMember"] == 7
+    assert await world.pods("a") == []
+
+
+@every(COSCHEDULING)
+async def test_a_pod_group_that_the_reference_made_is_taken_over(world: World) -> None:
+    resource = world.scheduler.resource
+    assert resource is not None
+    await world.create("a", make.workers(1), make.suspended())
+    uid = (await world.client.get(RAY_CLUSTERS, "a", world.namespace))["metadata"]["uid"]
+    owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "a", "uid": uid}
+    theirs = {
+        "apiVersion": resource.api_version,
+        "kind": "PodGroup",
+        "metadata": {"name": "a", "namespace": world.namespace, "ownerReferences": [owner]},
+        "spec": {"minMember": 7},
+    }
+    await world.client.create(resource, theirs, reason="a test")
+    await world.change("a", suspend=False)
+    await world.comes_to("a", 2, told(world.scheduler, 2))
+    (group,) = await world.objects()
+    assert group["metadata"]["ownerReferences"][0]["controller"] is True
+
+
+@pytest.mark.parametrize("scheduler", [VOLCANO, COSCHEDULING], ids=lambda each: each.name)
+async def test_a_cluster_without_the_scheduler_s_api_is_made_all_the_same(
+    control_plane: ControlPlane, namespace: str, scheduler: Scheduler
+) -> None:
+    install_crds(control_plane, ["RayCluster", "RayJob"])
+    async with running_operator(
+        control_plane.kubeconfig,
+        namespaces=[namespace],
+        plugins={scheduler.name: scheduler.manifest()},
+        scheduler=scheduler.name,
+    ) as operator:
+        world = World(operator.client, namespace, scheduler)
+        await world.create("a", make.workers(1))
+
+        async def said() -> str:
+            status = (await world.client.get(RAY_CLUSTERS, "a", namespace)).get("status", {})
+            messages = [
+                each["message"] for each in status.get("conditions", ()) if each["reason"] == "ApiMissing"
+            ]
+            return messages[0] if messages else ""
+
+        assert "does not serve PodGroup of " in await eventually(said)
+        await eventually(lambda: world.pods("a"))
+        await world.client.delete(RAY_CLUSTERS, "a", namespace, reason="a test")
+
+
+def _with_account() -> Json:
+    return make.pod_template("ray-head", serviceAccountName="default")
