@@ -16,7 +16,7 @@ from kuberay_op.controllers.resources import CERTIFICATES, ISSUERS, RAY_CLUSTERS
 from kuberay_op.features import Gates
 from kuberay_op.kube.client import Client
 from kuberay_op.kube.errors import AlreadyExists
-from kuberay_op.kube.resource import SECRETS, Resource
+from kuberay_op.kube.resource import SECRETS, Key, Resource
 from kuberay_op.testing import make
 from kuberay_op.testing.controlplane import ControlPlane
 from kuberay_op.testing.operator import eventually
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.apiserver
 
 Json = dict[str, Any]
 ON = Gates.default().with_overrides("RayClusterMTLS=true")
+BOTH = Gates.default().with_overrides("RayClusterMTLS=true,RayClusterNetworkPolicy=true")
 TLS = make.cluster(tlsOptions={"enabled": True})
 
 
@@ -188,20 +189,73 @@ async def test_pods_wait_for_their_certificates_and_certificates_follow_the_pods
         await eventually(gone)
 
 
+def passes(story: Story, controller: str) -> float:
+    assert story.operator is not None
+    found = story.operator.metrics.registry.collect()
+    return sum(
+        sample.value
+        for family in found
+        for sample in family.samples
+        if sample.name == "controller_runtime_reconcile_total" and sample.labels["controller"] == controller
+    )
+
+
 @pytest.mark.usefixtures("cert_manager")
-async def test_new_pods_need_not_wait_while_a_certificate_is_issued_anew(begin: Begin) -> None:
-    # §16.6 44: they wait inside, for a certificate with their address.
-    async with begin(gates=ON) as story, issuing(story) as issuer:
+async def test_scaling_goes_on_while_a_certificate_is_issued_and_rest_costs_nothing(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with begin(gates=BOTH) as story, issuing(story) as issuer:
         issuer.allowed.set()
         await story.start()
-        await story.create("c", make.workers(1, "w"), TLS)
+        assert story.operator is not None
+        await story.create("c", make.workers(1, "w"), TLS, make.cluster(networkPolicy={}))
         await eventually(lambda: story.ready("c", 1))
 
         async def settled() -> bool:
             found = await story.client.get(CERTIFICATES, "ray-worker-cert-c", story.namespace)
-            return len(found["spec"]["ipAddresses"]) == 2
+            (condition,) = found["status"]["conditions"]
+            return len(found["spec"]["ipAddresses"]) == 2 and bool(
+                condition["observedGeneration"] == found["metadata"]["generation"]
+            )
 
         await eventually(settled)
+        await eventually(lambda: story.said("MTLSPKIReady"))
+
+        # At rest a pass of either controller makes no call.
+        calls: list[str] = []
+        client = story.operator.client
+
+        def counted(name: str) -> Any:
+            call = getattr(client, name)
+
+            def count(*args: Any, **options: Any) -> Any:
+                calls.append(f"{name} {args[0]}")
+                return call(*args, **options)
+
+            return count
+
+        for controller in ("networkpolicy", "raycluster-mtls"):
+            await woken(story, controller)  # what events still bring comes to an end
+        with monkeypatch.context() as patched:
+            for name in ("create", "delete", "get", "list", "patch"):
+                patched.setattr(client, name, counted(name))
+            for controller in ("networkpolicy", "raycluster-mtls"):
+                await woken(story, controller)
+        assert calls == []
+
+        # §16.6 44: new Pods wait inside, for a certificate with their address.
         issuer.allowed.clear()
         await story.scale("c", 4)
         await eventually(lambda: story.ready("c", 4))
+
+
+async def woken(story: Story, controller: str) -> None:
+    """Have a controller look at the cluster, and wait until it has."""
+    assert story.operator is not None
+    before = passes(story, controller)
+    story.operator.manager.wirings[controller].wake(Key(story.namespace, "c"))
+
+    async def looked() -> bool:
+        return passes(story, controller) > before
+
+    await eventually(looked)
