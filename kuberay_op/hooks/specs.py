@@ -246,7 +246,11 @@ def kuberay_default(obj: Manifest, options: Options) -> Patch | None:
 
 @_in(Family.ADMISSION)
 def kuberay_validate(obj: Manifest, options: Options) -> Iterable[Problem]:  # type: ignore[empty-body]
-    """Further mistakes in a custom resource. Errors stop it as our own rules do; warnings become events."""
+    """Further mistakes in a custom resource. Errors stop it as our own rules do; warnings become events.
+
+    With the webhook on it is asked before the object is stored, too: an error refuses it, and warnings are
+    shown to whoever writes it.
+    """
 
 
 #: Hooks whose implementations may be ``async def``.
