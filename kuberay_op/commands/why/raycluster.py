@@ -47,8 +47,9 @@ async def examine(look: Look, name: str) -> Answer:
     gone = operator.gone()
     if gone is None or gone in found or externally_managed(cluster.spec):
         return Answer("RayCluster", look.namespace, name, found, unseen=look.unseen)
-    if found:
-        return Answer("RayCluster", look.namespace, name, [*found, gone], unseen=look.unseen)
+    if found:  # what only needs time needs an operator, too
+        found = sorted([*found, gone], key=lambda each: not each.serious)
+        return Answer("RayCluster", look.namespace, name, found, unseen=look.unseen)
     return Answer("RayCluster", look.namespace, name, notes=[gone], unseen=look.unseen)
 
 

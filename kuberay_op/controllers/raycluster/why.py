@@ -152,7 +152,7 @@ def suspended(situation: Situation) -> Iterator[Obstacle]:
         return
     yield from situation.failures
     look = situation.describe("raycluster", situation.cluster.name)
-    yield Obstacle(SUSPENDED, text, look, serious=False)
+    yield Obstacle(SUSPENDED, text, look, serious=step is Suspend.SUSPENDED)
 
 
 # --- the questions
@@ -173,7 +173,7 @@ def head(situation: Situation) -> Iterator[Obstacle]:
         yield Obstacle(
             TOO_MANY_HEADS, f"there are {len(staying)} head Pods: {names}; delete all but one", look
         )
-    elif not found:
+    elif not found and not situation.failures:  # what was refused explains it
         look = situation.describe("raycluster", situation.cluster.name)
         yield Obstacle(NO_HEAD, "there is no head Pod", look, serious=False)
     for pod in staying or found:

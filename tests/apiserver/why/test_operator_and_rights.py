@@ -60,7 +60,6 @@ async def test_no_operator_at_all(begin: Any) -> None:
         await place.create()
         lines = await place.until("no operator has looked at it, and there is no Lease", *in_namespace(place))
         assert lines[1].strip() == "kubectl get pods -A -l app.kubernetes.io/name=kuberay-operator"
-        assert "- there is no head Pod (this may need time only)" in lines
 
 
 async def test_an_operator_that_was_there(begin: Any) -> None:
@@ -90,8 +89,8 @@ async def test_an_operator_that_ended_after_all_was_well(begin: Any) -> None:
         await place.client.delete(
             PODS, (await place.pod(labels.WORKER))["metadata"]["name"], place.namespace, reason="a test"
         )
-        lines = await place.until("group workers has 0 of 1 workers", *in_namespace(place))
-        assert any(line.startswith("- no operator is at work") for line in lines)
+        lines = await place.until("no operator is at work", *in_namespace(place))
+        assert "- group workers has 0 of 1 workers (this may need time only)" in lines
 
 
 async def test_an_operator_that_holds_the_lease_and_looks_elsewhere(begin: Any) -> None:
@@ -199,16 +198,10 @@ async def test_ready_and_json(begin: Any) -> None:
 
         await eventually(ready)
         assert (await place.why()).output.startswith(f"RayCluster {place.namespace}/a is ready\n")
-        assert await place.answer() == {
-            "kind": "RayCluster",
-            "namespace": place.namespace,
-            "name": "a",
-            "ready": True,
-            "obstacles": [],
-            "notes": [],
-            "unseen": [],
-        }
+        answer = await place.answer()
+        assert (answer["kind"], answer["namespace"], answer["name"]) == ("RayCluster", place.namespace, "a")
+        assert (answer["ready"], answer["obstacles"], answer["notes"]) == (True, [], [])
         await place.edit({"spec": {"suspend": True}})
         await place.until("it is suspended")
         (only,) = (await place.answer())["obstacles"]
-        assert (only["reason"], only["serious"]) == ("Suspended", False)
+        assert (only["reason"], only["serious"]) == ("Suspended", True)

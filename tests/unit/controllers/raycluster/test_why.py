@@ -146,3 +146,61 @@ def test_a_deleted_cluster_says_what_holds_it() -> None:
 def test_somebody_elses_cluster_is_not_looked_at() -> None:
     owner = cluster(make.spec(managedBy="kueue.x-k8s.io/multikueue"))
     assert [each.text for each in why(owner)] == ["spec.managedBy leaves it to kueue.x-k8s.io/multikueue"]
+
+
+def test_the_last_warning_explains_a_pod_that_only_seems_to_need_time() -> None:
+    owner = make.raycluster("a", make.stored())
+    starting = pods.head(owner, phase="Pending")
+    for reason, serious in (("FailedMount", True), ("Unhealthy", False)):
+        warnings = {"uid-head": (reason, "something\nis wrong")}
+        (found,) = obstacles(Situation(RayCluster(owner), views([starting]), warnings=warnings))
+        assert found.text == (
+            f"head Pod head is starting; the last warning about it is {reason}: something is wrong"
+        )
+        assert (found.reason, found.serious) == (reason if serious else "PodStarting", serious)
+
+
+def test_a_warning_does_not_hide_what_the_pod_itself_says() -> None:
+    owner = make.raycluster("a", make.stored())
+    broken = pods.head(owner, phase="Pending", status=pods.waiting("ImagePullBackOff"))
+    warnings = {"uid-head": ("BackOff", "Back-off pulling image")}
+    (found,) = obstacles(Situation(RayCluster(owner), views([broken]), warnings=warnings))
+    assert found.reason == "ImagePullFailed"
+
+
+def test_a_claim_comes_before_the_pods_that_wait_for_it() -> None:
+    owner = make.raycluster("a", make.stored())
+    head = pods.head(owner, phase="Pending")
+    head["spec"]["volumes"] = [
+        {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("x", "y", "z")
+    ] + [{"name": "shm", "emptyDir": {}}]
+    bound, waits = (
+        {"metadata": {"uid": phase}, "status": {"phase": phase}} for phase in ("Bound", "Pending")
+    )
+    claims = {"x": bound, "y": None, "z": waits, "unused": None}
+    warnings = {"Pending": ("ProvisioningFailed", "no such class")}
+    found = obstacles(Situation(RayCluster(owner), views([head]), warnings=warnings, claims=claims))
+    assert [each.reason for each in found] == ["VolumeClaimMissing", "VolumeClaimUnbound", "PodStarting"]
+    assert found[0].text == "volume claim y, which Pod head mounts, does not exist; create it"
+    assert found[1].text.endswith("has no volume yet: ProvisioningFailed: no such class")
+
+
+def test_a_log_is_looked_at_where_it_says_more() -> None:
+    owner = make.raycluster("a", make.stored())
+    crash = pods.head(owner, status=pods.waiting("CrashLoopBackOff"), ready=False)
+    assert why(owner, crash)[0].look == "kubectl logs head -n default -c ray --previous"
+    running = {"name": "wait-gcs-ready", "state": {"running": {}}}
+    waits = pods.head(owner, phase="Pending", status={"initContainerStatuses": [running]})
+    (found,) = why(owner, waits)
+    assert found.text == "head Pod head has not got past its init container wait-gcs-ready"
+    assert found.look == "kubectl logs head -n default -c wait-gcs-ready"
+    assert not found.serious
+
+
+def test_a_deletion_in_the_foreground_waits_for_pods() -> None:
+    owner = cluster(make.deleted("2026-01-01T01:00:00Z", "foregroundDeletion"))
+    held = pods.worker(owner, terminating=True)
+    held["metadata"]["finalizers"] = ["example.com/x"]
+    found = why(owner, held)
+    assert "finalizers hold it: example.com/x" in found[0].text
+    assert found[-1].text == "it is being deleted; finalizers hold it: foregroundDeletion"
