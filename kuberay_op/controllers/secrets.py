@@ -1,20 +1,35 @@
-"""Reading a token from its Secret, by name, at the moment it is needed."""
+"""The token of a Ray cluster, read from its Secret, by name, at the moment it is needed."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+from typing import Final
 
+from kuberay_op.api.predicates import auth_enabled, k8s_auth_enabled
+from kuberay_op.api.raycluster import RayCluster
+from kuberay_op.api.volumes import AUTH_SECRET_KEY
+from kuberay_op.build.auth import secret_name
+from kuberay_op.clock import Clock
 from kuberay_op.errors import Retry
 from kuberay_op.kube.client import Client
 from kuberay_op.kube.errors import NotFound
 from kuberay_op.kube.resource import SECRETS
+from kuberay_op.ray.client import CachedToken
 
 #: Seconds until a Secret that is missing or broken is looked for again.
-AGAIN = 30.0
+AGAIN: Final = 30.0
 
 
-async def secret_value(client: Client, namespace: str, name: str, key: str) -> str:
+def token_of(client: Client, cluster: RayCluster, clock: Clock) -> CachedToken | None:
+    """The token for the dashboard of a cluster; None when it asks for none, or none that we have."""
+    if not auth_enabled(cluster.spec) or k8s_auth_enabled(cluster.spec):
+        return None
+    secret = secret_name(cluster)
+    return CachedToken(lambda: _value(client, cluster.namespace, secret, AUTH_SECRET_KEY), clock=clock)
+
+
+async def _value(client: Client, namespace: str, name: str, key: str) -> str:
     """One value of a Secret; raises Retry, which names the Secret and never what is in it."""
     try:
         secret = await client.get(SECRETS, name, namespace)

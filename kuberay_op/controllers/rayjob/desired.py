@@ -19,13 +19,14 @@ from kuberay_op.build.rayjob import job_cluster, job_head_service
 from kuberay_op.build.submitter import submitter_job, submitter_template
 from kuberay_op.config import Config
 from kuberay_op.controllers.notes import Note
-from kuberay_op.controllers.pipeline import Kind, Report, causes_of
+from kuberay_op.controllers.pipeline import Kind, Report
 from kuberay_op.controllers.rayjob import machine, running
 from kuberay_op.controllers.rayjob.events import child_notes, state_notes
 from kuberay_op.controllers.rayjob.following import must_stop
 from kuberay_op.controllers.rayjob.metrics import JobMetrics
 from kuberay_op.controllers.rayjob.situation import RaySays, Settings, Situation, Step, left, mine, moment
 from kuberay_op.controllers.rayjob.status import status_of
+from kuberay_op.controllers.wishes import causes_of
 from kuberay_op.frozen import thaw
 from kuberay_op.hooks.gangs import job_gang
 from kuberay_op.hooks.scope import Gang, Group, Scope

@@ -15,21 +15,18 @@ from random import Random
 from typing import Final, Literal
 
 from kuberay_op.api import conditions
-from kuberay_op.api.predicates import auth_enabled, k8s_auth_enabled
 from kuberay_op.api.raycluster import RayCluster
 from kuberay_op.api.rayjob import RayJob
 from kuberay_op.api.validation.rayjob import HTTP_MODE
-from kuberay_op.api.volumes import AUTH_SECRET_KEY
-from kuberay_op.build.auth import secret_name
 from kuberay_op.build.metadata import head_service_name
 from kuberay_op.build.submitter import entrypoint_resources, runtime_env
 from kuberay_op.clock import Clock
 from kuberay_op.controllers.rayjob.situation import Answer, RaySays, going, moment
-from kuberay_op.controllers.secrets import secret_value
+from kuberay_op.controllers.secrets import token_of
 from kuberay_op.errors import Retry
 from kuberay_op.kube.client import Client
 from kuberay_op.kube.resource import Key
-from kuberay_op.ray.client import CachedToken, Connector
+from kuberay_op.ray.client import Connector
 from kuberay_op.ray.dashboard import Dashboard, JobInfo, Submission
 from kuberay_op.ray.errors import JobExists, JobNotFound
 from kuberay_op.ray.poller import Observation, Poller
@@ -211,12 +208,7 @@ class Following:
         if self._proxied and cluster is not None:
             service = cluster.status.head.service_name or head_service_name(cluster)
             endpoint = proxied_service(namespace, service)
-        token = None
-        if cluster is not None and auth_enabled(cluster.spec) and not k8s_auth_enabled(cluster.spec):
-            secret = secret_name(cluster)
-            token = CachedToken(
-                lambda: secret_value(self._client, namespace, secret, AUTH_SECRET_KEY), clock=self._clock
-            )
+        token = None if cluster is None else token_of(self._client, cluster, self._clock)
         return Dashboard(self._connector.client(f"{namespace}/{name}", endpoint, token=token))
 
 
