@@ -30,18 +30,17 @@ from kuberay_op.api.problems import Problem
 from kuberay_op.api.validation import Failure, failure
 from kuberay_op.clock import Clock
 from kuberay_op.config import Config
-from kuberay_op.controllers.act import Actor, kind_of, named
+from kuberay_op.controllers.act import Actor, named
 from kuberay_op.controllers.finalize import Finalization
 from kuberay_op.controllers.hold import Hold, with_agreement
 from kuberay_op.controllers.notes import Note
-from kuberay_op.controllers.owner import owned
 from kuberay_op.controllers.pauses import Circumstances, Pauses
+from kuberay_op.controllers.wishes import with_plugins
 from kuberay_op.errors import Invalid, Retry
 from kuberay_op.features import Gates
-from kuberay_op.frozen import FrozenDict, freeze, thaw
+from kuberay_op.frozen import freeze, thaw
 from kuberay_op.hooks.dispatch import PluginError
 from kuberay_op.hooks.isolation import about
-from kuberay_op.hooks.patches import Change
 from kuberay_op.hooks.scope import Gang, Scope, Watch
 from kuberay_op.hooks.typed import Hooks
 from kuberay_op.hooks.verdicts import Ruling, Verdict, decide
@@ -49,9 +48,8 @@ from kuberay_op.kube.apply import NotOurs
 from kuberay_op.kube.errors import BadRequest, Forbidden, InvalidObject
 from kuberay_op.kube.events import Recorder
 from kuberay_op.kube.resource import PODS, Key
-from kuberay_op.plan.actions import Action, Cause, Create, Desired, Manifest, Outcome, Wanted
+from kuberay_op.plan.actions import Action, Create, Manifest, Outcome, Wanted
 from kuberay_op.plan.diff import diff, identity
-from kuberay_op.plan.fields import with_fields
 from kuberay_op.runtime.result import Result
 
 #: Answers of the API server that say that the object itself is wrong.
@@ -262,7 +260,7 @@ class Pipeline:
         scope = replace(scope, gang=gang)
         if self._hooks.scheduler:
             await self._let_go(key, scope, observed, gang)
-        wanted, lacking = await self._hooks.dispatcher.build(lambda: self._wanted(scope, gang))
+        wanted, lacking = await self._hooks.dispatcher.build(lambda: self._wanted(scope))
         acted = await self._act(key, scope, observed, gang, wanted)
         everything = (*acted.outcomes, *acted.resting)
         stopped = self._blamed(everything) or acted.held
@@ -377,37 +375,16 @@ class Pipeline:
                 self._recorder.warning(scope.owner, reasons.PLUGIN_WARNS, reasons.ACTION_VALIDATE, note)
         return scope if owner is scope.owner else replace(scope, owner=freeze(owner))
 
-    def _wanted(self, scope: Scope, gang: Gang) -> tuple[Wanted, Hold | None]:
+    def _wanted(self, scope: Scope) -> tuple[Wanted, Hold | None]:
         """What should become of the children, and what plugins want that cannot be."""
-        wanted = self._kind.wanted(scope, self._hooks)
-        desired = list(wanted.objects)
-        made_by = {identity(item.obj): "the operator" for item in desired}
-        lacking = []
-        for extra in [*self._hooks.extra_objects(scope), *self._hooks.gang_objects(scope, gang)]:
-            watch = self._missing.get(kind_of(extra.obj))
-            if watch is not None:
-                if not watch.optional:
-                    lacking.append(missing_api(extra.plugin, watch))
-                continue
-            name = identity(extra.obj)
-            mistake = self._actor.refuses(extra.obj)
-            if name in made_by:
-                mistake = f"{named(extra.obj)} is made by {made_by[name]} already"
-            if mistake:
-                raise self._hooks.dispatcher.blame(extra.plugin, extra.hook, mistake)
-            made_by[name] = f"plugin {extra.plugin!r}"
-            built = self._hooks.patch_object(scope, owned(extra.obj, scope.owner, extra.plugin))
-            causes = (Cause(extra.plugin, extra.hook), *causes_of(built.changes))
-            desired.append(Desired(with_fields(built.obj), f"plugin {extra.plugin} asks for it", causes))
-        # Frozen, since plugins get to see the plan.
-        return Wanted(
-            [replace(item, obj=freeze(item.obj)) for item in desired],
-            tuple(
-                action if isinstance(action.obj, FrozenDict) else replace(action, obj=freeze(action.obj))
-                for action in wanted.actions
-            ),
-            wanted.problem,
-        ), (Hold.lacking(sorted(set(lacking))) if lacking else None)
+        wanted, lacking = with_plugins(
+            self._kind.wanted(scope, self._hooks),
+            self._hooks,
+            scope,
+            missing=self._missing,
+            refuses=self._actor.refuses,
+        )
+        return wanted, (Hold.lacking(lacking) if lacking else None)
 
     async def _held_back(self, scope: Scope, gang: Gang, plan: Sequence[Action]) -> Hold | None:
         """What the Pods of the plan must wait for: something of ours, or the batch scheduler."""
@@ -471,19 +448,6 @@ def circumstances(observed: Observed) -> Circumstances:
     """What a refusal depended on."""
     pods = sum(child.get("kind") == PODS.kind for child in observed.children)
     return Circumstances(_generation(observed.owner) or 0, pods)
-
-
-def causes_of(changes: Sequence[Change]) -> tuple[Cause, ...]:
-    """The plugins behind an object's changes, as a plan names them."""
-    return tuple(Cause(change.plugin, change.hook, change.patch.step) for change in changes)
-
-
-def missing_api(plugin: str, watch: Watch) -> str:
-    """What to say about an API that the cluster lacks."""
-    return (
-        f"plugin {plugin}: this cluster does not serve {watch.kind} of {watch.api_version}; "
-        "install it and restart the operator"
-    )
 
 
 def _makes_pod(action: Action) -> bool:

@@ -12,6 +12,7 @@ from kuberay_op.declarative.manifest import PluginManifest, option_default
 
 _TITLES = {
     "values": "Values it computes",
+    "defaults": "What it fills in",
     "checks": "What it checks",
     "patches": "What it changes",
     "objects": "What it adds",

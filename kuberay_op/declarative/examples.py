@@ -59,6 +59,11 @@ def _run(manifest: PluginManifest, example: Example) -> list[str]:
         owner = freeze(example.owner)
         scope = Scope(owner=owner, now=NOW, gate=lambda _: True, gang=_gang(owner))
         differences = _checked(plugin, owner, options, example)
+        if "spec" in example.raw:
+            filled = owner
+            for patch in plugin.kuberay_default(obj=owner, options=options):
+                filled = apply_patch(filled, patch)
+            differences += _compared("spec", filled.get("spec"), example.spec)
         if example.object is not None:
             differences += _compared("gives", _patched(plugin, scope, example, options), example.gives)
         if "objects" in example.raw:
@@ -102,8 +107,10 @@ def _patched(plugin: DeclarativePlugin, scope: Scope, example: Example, options:
 
 def _objects(plugin: DeclarativePlugin, scope: Scope, options: Any) -> list[Manifest]:
     if plugin.schedules:
-        return list(plugin.kuberay_gang_objects(scope=scope, gang=scope.gang, options=options))
-    return list(plugin.kuberay_extra_objects(scope=scope, options=options))
+        made = plugin.kuberay_gang_objects(scope=scope, gang=scope.gang, options=options)
+    else:
+        made = plugin.kuberay_extra_objects(scope=scope, options=options)
+    return [each.obj for each in made]
 
 
 def _compared(path: str, got: Any, expected: Any) -> list[str]:

@@ -133,6 +133,17 @@ def _json(value: Any) -> str:
         raise Failed("json() cannot write this value") from None
 
 
+def _flat(value: Any) -> list[Any]:
+    if value is not None and not _is_list(value):
+        raise Failed(f"flat() takes a list of lists, not {_type(value)}")
+    parts = [[] if part is None else part for part in value or ()]
+    if not all(_is_list(part) for part in parts):
+        raise Failed("flat() takes a list of lists")
+    if sum(map(len, parts)) > MOST_ITEMS:
+        raise Failed(f"a list may have {MOST_ITEMS} items, this would have more")
+    return [item for part in parts for item in part]
+
+
 def _lower(value: Any) -> str:
     return _text(value).lower()
 
@@ -185,6 +196,7 @@ def _matches(text: str, pattern: str) -> bool:
 
 #: What an expression may call.
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
+    "flat": _flat,
     "glob": _glob,
     "int": _number,
     "json": _json,
@@ -198,6 +210,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 
 #: One line each, for the reference page.
 FUNCTION_DOCS: Final[dict[str, str]] = {
+    "flat": "flat(lists): the items of all lists in one",
     "glob": "glob(text, patterns): whether the text matches one of the patterns; * stands for any text",
     "int": "int(x, y): a whole number; y, if given, when x is none",
     "json": "json(x): as JSON, for annotations that hold it",

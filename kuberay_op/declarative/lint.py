@@ -26,7 +26,7 @@ from kuberay_op.hooks.answers import finalizer_mistake
 VERBS = ("create", "delete", "get", "list", "patch", "watch")
 
 #: Sections that hold steps.
-SECTIONS = ("values", "checks", "patches", "objects", "finalizers")
+SECTIONS = ("values", "defaults", "checks", "patches", "objects", "finalizers")
 
 
 def lint(raw: Any) -> list[Problem]:
@@ -91,13 +91,14 @@ def _one_of(manifest: PluginManifest) -> Iterator[Problem]:
     for index, check in enumerate(manifest.checks):
         if bool(check.fail) == bool(check.warn):
             yield Problem(("checks", index), "needs either fail or warn")
-    for index, patch in enumerate(manifest.patches):
-        if (patch.merge is None) == (patch.json_patch is None):
-            yield Problem(("patches", index), "needs either merge or jsonPatch")
-        elif patch.merge is not None and not isinstance(patch.merge, dict):
-            yield Problem(("patches", index, "merge"), "must be a mapping")
-        elif patch.json_patch is not None and not isinstance(patch.json_patch, list):
-            yield Problem(("patches", index, "jsonPatch"), "must be a list of operations")
+    for section in ("defaults", "patches"):
+        for index, patch in enumerate(getattr(manifest, section)):
+            if (patch.merge is None) == (patch.json_patch is None):
+                yield Problem((section, index), "needs either merge or jsonPatch")
+            elif patch.merge is not None and not isinstance(patch.merge, dict):
+                yield Problem((section, index, "merge"), "must be a mapping")
+            elif patch.json_patch is not None and not isinstance(patch.json_patch, list):
+                yield Problem((section, index, "jsonPatch"), "must be a list of operations")
 
 
 def _values(manifest: PluginManifest) -> Iterator[Problem]:

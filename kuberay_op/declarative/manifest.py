@@ -173,6 +173,7 @@ class Example(View):
     object = Anything("object", "The object to patch.")
     role = Text("role", "Role of the Pod: head, worker or submitter.", default="")
     options = Anything("options", "Options that differ from the defaults.")
+    spec = Anything("spec", "The owner's spec after all defaults.")
     gives = Anything("gives", "The object after all patches.")
     objects = Anything("objects", "The further objects, in order.")
     fails = TextList("fails", "Texts of the checks that refuse it.")
@@ -200,6 +201,9 @@ class PluginManifest(View):
     watches = NestedList("watches", "Kinds of child objects to watch.", Watched)
     values = NestedList("values", "Named values for the steps below, in order.", Value)
     checks = NestedList("checks", "What is refused or warned about.", Check)
+    defaults = NestedList(
+        "defaults", "What is filled into the owner's spec, in memory, before anything else.", PatchStep
+    )
     patches = NestedList("patches", "How objects are changed before they are made.", PatchStep)
     objects = NestedList("objects", "Further child objects.", ObjectStep)
     finalizers = NestedList("finalizers", "Clean-up on deletion.", Finalizer)

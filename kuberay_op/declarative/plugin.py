@@ -4,6 +4,7 @@ What each section of the manifest does:
 
 =============  ==========================================================================================
 values         evaluated before each of the others, in order; later steps see the names they set
+defaults       ``kuberay_default``
 checks         ``kuberay_validate``
 patches        ``kuberay_patch_pod`` and ``kuberay_patch_object``; for a batch scheduler, Pods go through
                ``kuberay_schedule_child``, so that only the chosen scheduler touches them
@@ -20,10 +21,10 @@ from typing import Any, Final
 
 from kuberay_op.api.problems import Problem
 from kuberay_op.declarative.expr import Expression
-from kuberay_op.declarative.manifest import PluginManifest
+from kuberay_op.declarative.manifest import PatchStep, PluginManifest
 from kuberay_op.declarative.steps import CompiledStep, Subject
 from kuberay_op.declarative.template import Budget, Template
-from kuberay_op.hooks.patches import JsonPatch, Manifest, Merge, Patch
+from kuberay_op.hooks.patches import JsonPatch, Made, Manifest, Merge, Patch
 from kuberay_op.hooks.scope import Gang, Group, PolicyRule, Scope, Watch
 from kuberay_op.hooks.specs import Options, hookimpl
 from kuberay_op.hooks.verdicts import Done, Verdict, Wait
@@ -39,6 +40,7 @@ VARIABLES: Final[dict[str, str]] = {
     "containers": "for objects: names of the containers in the owner's Pods",
     "options": "the plugin's options",
     "item": "the current item of a loop",
+    "index": "its place in the loop, from 0",
 }
 
 #: Conditions of a Job that mean it is over.
@@ -58,13 +60,8 @@ class DeclarativePlugin:
         self._checks = [
             (CompiledStep(check), check, Template(check.fail or check.warn)) for check in manifest.checks
         ]
-        self._patches = [
-            (
-                CompiledStep(step, loop=step.loop, makes=_patch_source(step.merge, step.json_patch)),
-                step.merge is None,
-            )
-            for step in manifest.patches
-        ]
+        self._defaults = [_compiled(step) for step in manifest.defaults]
+        self._patches = [_compiled(step) for step in manifest.patches]
         self._objects = [CompiledStep(step, loop=step.loop, makes=step.template) for step in manifest.objects]
         self._finalizers = [(CompiledStep(step, makes=step.job), step) for step in manifest.finalizers]
 
@@ -77,6 +74,8 @@ class DeclarativePlugin:
             found |= {"kuberay_schedule_child" if self.schedules else "kuberay_patch_pod"}
         if self._objects:
             found |= {"kuberay_gang_objects" if self.schedules else "kuberay_extra_objects"}
+        if self._defaults:
+            found |= {"kuberay_default"}
         if self._checks:
             found |= {"kuberay_validate"}
         if self._finalizers:
@@ -86,7 +85,7 @@ class DeclarativePlugin:
     def expressions(self) -> list[Expression]:
         """Every expression of the manifest."""
         steps = [*self._values, *self._objects, *(step for step, *_ in self._checks)]
-        steps += [step for step, _ in self._patches]
+        steps += [step for step, _ in (*self._defaults, *self._patches)]
         steps += [step for step, _ in self._finalizers]
         texts = [expression for _, _, text in self._checks for expression in text.expressions]
         return texts + [expression for step in steps for expression in step.expressions]
@@ -140,16 +139,23 @@ class DeclarativePlugin:
         return self._patch(scope, obj, options, None)
 
     @hookimpl
-    def kuberay_extra_objects(self, scope: Scope, options: Options) -> Iterable[Manifest]:
+    def kuberay_extra_objects(self, scope: Scope, options: Options) -> Iterable[Made]:
         """The ``objects`` section."""
         return self._make_objects(scope, options, {})
 
     @hookimpl
-    def kuberay_gang_objects(self, scope: Scope, gang: Gang, options: Options) -> Iterable[Manifest]:
+    def kuberay_gang_objects(self, scope: Scope, gang: Gang, options: Options) -> Iterable[Made]:
         """The ``objects`` section, when this plugin is the batch scheduler."""
         return self._make_objects(scope, options, {"gang": _bound_gang(gang)})
 
     # -- admission -------------------------------------------------------------------------------------------
+
+    @hookimpl
+    def kuberay_default(self, obj: Manifest, options: Options) -> Sequence[Patch]:
+        """The ``defaults`` section."""
+        subject, budget = Subject(owner=obj), Budget()
+        variables = self._variables(subject, options, budget)
+        return list(_patched(self._defaults, subject, variables, budget))
 
     @hookimpl
     def kuberay_validate(self, obj: Manifest, options: Options) -> Iterable[Problem]:
@@ -217,18 +223,15 @@ class DeclarativePlugin:
         bound = {"name": group.name, "role": group.role, "spec": group.spec} if group else None
         gang = _bound_gang(scope.gang) if self.schedules else None
         variables = self._variables(subject, options, budget, group=bound, gang=gang)
-        return list(self._patched(subject, variables, budget))
+        return list(_patched(self._patches, subject, variables, budget))
 
-    def _patched(self, subject: Subject, variables: Mapping[str, Any], budget: Budget) -> Iterator[Patch]:
-        for step, is_json_patch in self._patches:
-            for made in step.results(subject, variables, budget):
-                yield JsonPatch(made, step.name) if is_json_patch else Merge(made, step.name)
-
-    def _make_objects(self, scope: Scope, options: Options, more: Mapping[str, Any]) -> list[Manifest]:
+    def _make_objects(self, scope: Scope, options: Options, more: Mapping[str, Any]) -> list[Made]:
         subject, budget = Subject(owner=scope.owner), Budget()
         more = {"children": scope.children, "containers": _containers(scope), **more}
         variables = self._variables(subject, options, budget, **more)
-        return [made for step in self._objects for made in step.results(subject, variables, budget)]
+        return [
+            Made(obj, step.name) for step in self._objects for obj in step.results(subject, variables, budget)
+        ]
 
 
 def _bound_gang(gang: Gang) -> dict[str, Any]:
@@ -253,8 +256,22 @@ def _gathered(names: Iterable[str], rounds: Iterable[Mapping[str, Any]]) -> dict
     return {name: [each[name] for each in made if name in each] for name in names}
 
 
-def _patch_source(merge: Any, json_patch: Any) -> Any:
-    return merge if merge is not None else json_patch
+def _compiled(step: PatchStep) -> tuple[CompiledStep, bool]:
+    """The step, and whether it makes a JSON patch."""
+    is_json_patch = step.merge is None
+    makes = step.json_patch if is_json_patch else step.merge
+    return CompiledStep(step, loop=step.loop, makes=makes), is_json_patch
+
+
+def _patched(
+    steps: Iterable[tuple[CompiledStep, bool]],
+    subject: Subject,
+    variables: Mapping[str, Any],
+    budget: Budget,
+) -> Iterator[Patch]:
+    for step, is_json_patch in steps:
+        for made in step.results(subject, variables, budget):
+            yield JsonPatch(made, step.name) if is_json_patch else Merge(made, step.name)
 
 
 def _containers(scope: Scope) -> list[str]:

@@ -83,7 +83,8 @@ class CompiledStep:
             if self._loop is not None:
                 if not subject.matches(self._match):
                     return
-                rounds = [{**variables, "item": item} for item in self._items(variables, budget)]
+                found = self._items(variables, budget)
+                rounds = [{**variables, "item": item, "index": index} for index, item in enumerate(found)]
             for bound in rounds:
                 if self.applies(subject, bound, budget):
                     yield self._makes(bound, budget)

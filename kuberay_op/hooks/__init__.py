@@ -6,7 +6,7 @@ This is what a plugin imports::
 """
 
 from kuberay_op.api.problems import Problem
-from kuberay_op.hooks.patches import JsonPatch, Manifest, Merge, Patch
+from kuberay_op.hooks.patches import JsonPatch, Made, Manifest, Merge, Patch
 from kuberay_op.hooks.scope import Gang, GangMember, Group, PolicyRule, Scope, Watch
 from kuberay_op.hooks.specs import CONTRACT, Options, hookimpl
 from kuberay_op.hooks.verdicts import Done, Refuse, Verdict, Wait
@@ -18,6 +18,7 @@ __all__ = [
     "GangMember",
     "Group",
     "JsonPatch",
+    "Made",
     "Manifest",
     "Merge",
     "Options",

@@ -16,7 +16,7 @@ import orjson
 from kuberay_op.api import finalizers
 from kuberay_op.api.problems import Problem
 from kuberay_op.errors import OperatorError
-from kuberay_op.hooks.patches import BadPatch, JsonPatch, Manifest, Merge, Patch
+from kuberay_op.hooks.patches import BadPatch, JsonPatch, Made, Manifest, Merge, Patch
 from kuberay_op.hooks.verdicts import Done, Refuse, Verdict, Wait
 
 T = TypeVar("T")
@@ -90,6 +90,13 @@ def manifest(value: Any) -> Manifest:
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or not metadata["name"]:
         raise Rubbish(f"a {obj['kind']} without metadata.name; the core finds an object by its name")
     return obj
+
+
+def made(value: Any) -> Made:
+    """An object that can be made, with the step that asked for it if the plugin says."""
+    if isinstance(value, Made):
+        return Made(manifest(value.obj), str(value.step))
+    return Made(manifest(value))
 
 
 def patches(answer: Any) -> list[Patch]:

@@ -57,6 +57,15 @@ Patch = Merge | JsonPatch
 
 
 @dataclass(frozen=True, slots=True)
+class Made:
+    """An object that a plugin asks for, and the step that did; a hook that gives objects may give these."""
+
+    obj: Manifest
+    #: Named in plans, for plugins with several steps.
+    step: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """Who changed an object, in which step, and how."""
 

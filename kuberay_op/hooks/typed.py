@@ -42,6 +42,8 @@ class Extra:
     plugin: str
     obj: Manifest
     hook: str
+    #: The step of the plugin, if it says.
+    step: str = ""
 
 
 class Hooks:
@@ -96,14 +98,15 @@ class Hooks:
 
     def extra_objects(self, scope: Scope) -> list[Extra]:
         """Objects that plugins add to the owner's children."""
-        found = self._items("kuberay_extra_objects", {"scope": scope}, answers.manifest)
-        return [Extra(*item, "kuberay_extra_objects") for item in found]
+        hook = "kuberay_extra_objects"
+        found = self._items(hook, {"scope": scope}, answers.made)
+        return [Extra(plugin, made.obj, hook, made.step) for plugin, made in found]
 
     def gang_objects(self, scope: Scope, gang: Gang) -> list[Extra]:
         """The scheduler's objects for a gang; none without a scheduler."""
-        arguments = {"scope": scope, "gang": gang}
-        found = self._items("kuberay_gang_objects", arguments, answers.manifest, only=self.scheduler)
-        return [Extra(*item, "kuberay_gang_objects") for item in found]
+        hook = "kuberay_gang_objects"
+        found = self._items(hook, {"scope": scope, "gang": gang}, answers.made, only=self.scheduler)
+        return [Extra(plugin, made.obj, hook, made.step) for plugin, made in found]
 
     def finalizers(self, scope: Scope) -> dict[str, str]:
         """Finalizers that the owner must carry, each with the plugin that wants it."""
@@ -204,9 +207,12 @@ class Hooks:
             before = freeze(obj)
 
             def patched(answer: Any, before: Manifest = before) -> tuple[Manifest, list[Patch]]:
-                after, made = before, answers.patches(answer)
-                for patch in made:
-                    after = apply_patch(after, patch)
+                after, made = before, []
+                for patch in answers.patches(answer):
+                    patched_so_far = apply_patch(after, patch)
+                    if patched_so_far != after:  # a plan names who changed something, not who might have
+                        made.append(patch)
+                    after = patched_so_far
                 if check is not None:
                     check(before, after)
                 return after, made

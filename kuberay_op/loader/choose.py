@@ -65,6 +65,9 @@ def choose(
             reasons[name] = "on: default"
         else:
             reasons[name] = "off: default"
+    for name in DEFAULT_PLUGINS:
+        if name not in available:
+            reasons[name] = f"missing: not installed; the package is kuberay-op-{name}"
 
     scheduler = ""
     name = scheduler_name(

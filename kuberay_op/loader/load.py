@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from kuberay_op.hooks import specs
 from kuberay_op.hooks.dispatch import Dispatcher, Meter
 from kuberay_op.hooks.typed import Hooks
 from kuberay_op.loader.choose import Chosen, Wanted, choose
-from kuberay_op.loader.discover import discover
+from kuberay_op.loader.discover import Available, discover
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,8 @@ class Plugins:
 
     chosen: Chosen
     hooks: Hooks
+    #: Manifests of those that are installed and off, as far as they can be read.
+    off: Mapping[str, PluginManifest] = field(default_factory=dict)
 
 
 def load_plugins(
@@ -53,7 +55,18 @@ def load_plugins(
         options[name] = checked_options(manifest, wanted.options.get(name, {}), complete=complete)
         register(manager, manifest)
     dispatcher = Dispatcher(manager, options=options, meter=meter)
-    return Plugins(chosen, Hooks(dispatcher, scheduler=chosen.scheduler))
+    others = {name: plugin for name, plugin in available.items() if name not in chosen.manifests}
+    return Plugins(chosen, Hooks(dispatcher, scheduler=chosen.scheduler), _readable(others))
+
+
+def _readable(plugins: Mapping[str, Available]) -> dict[str, PluginManifest]:
+    found: dict[str, PluginManifest] = {}
+    for name, plugin in plugins.items():
+        try:
+            found[name] = plugin.manifest()
+        except Misconfigured:
+            continue  # reported when somebody switches it on
+    return found
 
 
 def register(manager: pluggy.PluginManager, manifest: PluginManifest) -> None:

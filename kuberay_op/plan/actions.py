@@ -27,6 +27,8 @@ class Cause:
     plugin: str
     hook: str = ""
     step: str = ""
+    #: What it changed, for those who want to see; None when it asked for the object.
+    patch: Any = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.plugin} ({self.step})" if self.step else self.plugin

@@ -9,8 +9,12 @@ import pytest
 import yaml
 
 from kuberay_op.api import labels
+from kuberay_op.clock import SystemClock
+from kuberay_op.controllers.leftovers import leftovers
 from kuberay_op.controllers.resources import RAY_CLUSTERS
+from kuberay_op.declarative.manifest import PluginManifest
 from kuberay_op.kube.client import Client
+from kuberay_op.kube.discovery import Discovery
 from kuberay_op.kube.errors import NotFound
 from kuberay_op.kube.resource import EVENTS, PODS
 from kuberay_op.testing import make
@@ -234,3 +238,42 @@ async def test_a_cluster_without_the_scheduler_s_api_is_made_all_the_same(
 
 def _with_account() -> Json:
     return make.pod_template("ray-head", serviceAccountName="default")
+
+
+async def test_another_scheduler_takes_over_and_the_old_one_s_objects_go_with_their_owner(
+    crds: None, kwok_cluster: ControlPlane, kwok_namespace: str
+) -> None:
+    def operator(scheduler: Scheduler) -> Any:
+        return running_operator(
+            kwok_cluster.kubeconfig,
+            namespaces=[kwok_namespace],
+            plugins={scheduler.name: scheduler.manifest()},
+            scheduler=scheduler.name,
+        )
+
+    async with operator(VOLCANO) as first:
+        before = World(first.client, kwok_namespace, VOLCANO)
+        await before.create("a", make.workers(1))
+        await before.comes_to("a", 2, told(VOLCANO, 2))
+    async with operator(YUNIKORN) as second:
+        after = World(second.client, kwok_namespace, YUNIKORN)
+        group = {"groupName": "workers", "replicas": 2, "maxReplicas": 3, "rayStartParams": {}}
+        wider = {**group, "template": make.pod_template("ray-worker")}
+        await after.change("a", workerGroupSpecs=[wider])
+
+        async def three() -> bool:
+            return len(await after.pods("a")) == 3
+
+        await eventually(three)
+        names = sorted(pod["spec"]["schedulerName"] for pod in await after.pods("a"))
+        assert names == ["volcano", "volcano", "yunikorn"], "Pods that run stay where they are"
+
+        discovery = Discovery(second.client, SystemClock())
+        manifests = {"volcano": PluginManifest(VOLCANO.manifest())}
+        (said,) = await leftovers(second.client, discovery, manifests, [kwok_namespace])
+        assert said == (
+            "plugin volcano is off and has left 1 PodGroup; they go with their owners, or with: "
+            "kubectl delete podgroups.scheduling.volcano.sh -A -l kuberay-op/plugin=volcano"
+        )
+        await second.client.delete(RAY_CLUSTERS, "a", kwok_namespace, reason="a test")
+        await World(second.client, kwok_namespace, VOLCANO).gone("a")

@@ -19,7 +19,7 @@ from kuberay_op.build.route import head_route
 from kuberay_op.build.service import head_service, headless_service, serve_service
 from kuberay_op.config import Config
 from kuberay_op.controllers.notes import Note
-from kuberay_op.controllers.pipeline import Kind, Report, causes_of
+from kuberay_op.controllers.pipeline import Kind, Report
 from kuberay_op.controllers.raycluster.claim import claim_notes, wanted_claim
 from kuberay_op.controllers.raycluster.events import notes, restart_policy_notes
 from kuberay_op.controllers.raycluster.failures import failures_of
@@ -27,6 +27,7 @@ from kuberay_op.controllers.raycluster.metrics import ClusterMetrics
 from kuberay_op.controllers.raycluster.pods import PodActions, settings_of
 from kuberay_op.controllers.raycluster.status import Standing, head_service_of, invalid_status, status_of
 from kuberay_op.controllers.raycluster.why import Obstacle
+from kuberay_op.controllers.wishes import causes_of
 from kuberay_op.hooks.gangs import cluster_gang
 from kuberay_op.hooks.scope import Gang, Scope
 from kuberay_op.hooks.typed import Hooks

@@ -15,7 +15,7 @@ from kuberay_op.api.raycluster import RayCluster
 from kuberay_op.build.metadata import OPERATOR_VERSION
 from kuberay_op.build.pod import head_pod, worker_pod
 from kuberay_op.config import Config
-from kuberay_op.controllers.pipeline import causes_of
+from kuberay_op.controllers.wishes import causes_of
 from kuberay_op.frozen import FrozenDict, freeze
 from kuberay_op.hooks.scope import Group, Scope
 from kuberay_op.hooks.typed import Hooks

@@ -10,11 +10,12 @@ from kuberay_op.api.rayjob import RayJob
 from kuberay_op.api.validation import Failure
 from kuberay_op.build.cronjob import scheduled_rayjob, timestamp
 from kuberay_op.controllers.notes import Note
-from kuberay_op.controllers.pipeline import Kind, Report, causes_of
+from kuberay_op.controllers.pipeline import Kind, Report
 from kuberay_op.controllers.raycronjob.decide import Decision, decide, seconds_to_next
 from kuberay_op.controllers.raycronjob.events import decision_notes, outcome_notes
 from kuberay_op.controllers.raycronjob.metrics import CronMetrics
 from kuberay_op.controllers.raycronjob.runs import Runs
+from kuberay_op.controllers.wishes import causes_of
 from kuberay_op.hooks.scope import Gang, Scope
 from kuberay_op.hooks.typed import Hooks
 from kuberay_op.plan.actions import Action, Create, Delete, Manifest, Outcome, Wanted

@@ -54,6 +54,7 @@ VARIABLES: dict[str, Any] = {
         ('quantity_sum("500m", "1")', "1500m"),
         ('quantity_times("1Gi", 3)', "3Gi"),
         ('int("7", 0)', 7),
+        ("flat([options.teams, null, [1]])", ["ml", "web", 1]),
         ('int("many", -1)', -1),
         ('json([1, "a", null])', '[1,"a",null]'),
         ('glob("repo/ray:2", ["other/*", "repo/*"])', True),

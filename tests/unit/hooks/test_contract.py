@@ -109,7 +109,7 @@ def test_every_function_and_variable_is_documented_and_exercised() -> None:
     used = "\n".join(path.read_text() for path in (ROOT / "tests/unit/declarative").glob("*.*"))
     for name in VARIABLES:
         assert f"| `{name}` |" in page
-        assert re.search(rf"\b{name}\.|\bin {name}\b", used)
+        assert re.search(rf"\b{name}[.}}]|\bin {name}\b", used)
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:

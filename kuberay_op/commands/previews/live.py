@@ -1,0 +1,115 @@
+"""What is on a cluster, read with the caller's own rights: for ``kuberay-op plan --live``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kuberay_op import __version__
+from kuberay_op.api.predicates import on_openshift
+from kuberay_op.api.raycluster import RayCluster
+from kuberay_op.build.auth import needs_secret, secret_name
+from kuberay_op.clock import SystemClock
+from kuberay_op.commands.previews.setting import Setting
+from kuberay_op.controllers.plugins import Kinds, find_kinds
+from kuberay_op.controllers.raycluster.reconciler import selectors
+from kuberay_op.controllers.resources import RAY_CLUSTERS, RAY_JOBS, ROUTES
+from kuberay_op.errors import Misconfigured
+from kuberay_op.frozen import freeze
+from kuberay_op.hooks.scope import Watch
+from kuberay_op.kube.client import Client
+from kuberay_op.kube.discovery import Discovery
+from kuberay_op.kube.errors import Forbidden, NotFound
+from kuberay_op.kube.merge import exact_patch
+from kuberay_op.kube.resource import JOBS, PODS, SECRETS, SERVICES, Resource
+
+#: Seconds for each call: somebody waits for the answer.
+DEADLINE: Final = 15.0
+
+_OWNERS: Final = {RAY_CLUSTERS.kind: RAY_CLUSTERS, RAY_JOBS.kind: RAY_JOBS}
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """Objects as they will be when the files are applied, each with its children as they are now."""
+
+    owners: list[tuple[dict[str, Any], list[Mapping[str, Any]] | None]]
+    missing: Mapping[tuple[str, str], Watch] = field(default_factory=dict)
+    routes: bool = False
+
+
+async def look(
+    setting: Setting, owners: Sequence[dict[str, Any]], *, kubeconfig: str | None, context: str | None
+) -> Live:
+    """Read the objects and all that belongs to them. One that is not there has None for children."""
+    async with await Client.connect(
+        kubeconfig, context=context, user_agent=f"kuberay-op-plan/{__version__}", deadline=DEADLINE
+    ) as client:
+        discovery = Discovery(client, SystemClock())
+        kinds = await find_kinds(setting.plugins.hooks, discovery)
+        openshift = on_openshift(await discovery.groups()) and await discovery.serves(ROUTES)
+        routes = openshift and not setting.config.use_ingress_on_openshift
+        found = [await _one(client, setting, owner, kinds, routes=routes) for owner in owners]
+        return Live(found, kinds.missing, routes)
+
+
+async def _one(
+    client: Client, setting: Setting, owner: dict[str, Any], kinds: Kinds, *, routes: bool
+) -> tuple[dict[str, Any], list[Mapping[str, Any]] | None]:
+    resource, metadata = _OWNERS[owner["kind"]], owner["metadata"]
+    try:
+        live = await client.get(resource, metadata["name"], metadata["namespace"])
+    except NotFound:
+        return owner, None
+    except Forbidden as error:
+        raise Misconfigured(f"a plan needs to read the object itself: {error}") from error
+    if owner["kind"] == RAY_CLUSTERS.kind:
+        chosen = selectors(setting.config, kinds, routes=routes)
+    else:
+        chosen = dict.fromkeys((RAY_CLUSTERS, JOBS, SERVICES, PODS, *kinds.served))
+    children: list[Mapping[str, Any]] = []
+    for each, selector in chosen.items():
+        children += await _owned(client, each, selector, live["metadata"])
+    cluster = RayCluster(owner)
+    if owner["kind"] == RAY_CLUSTERS.kind and needs_secret(cluster):
+        children += await _named(client, SECRETS, secret_name(cluster), metadata["namespace"])
+    return _applied(owner, live), children
+
+
+async def _owned(
+    client: Client, resource: Resource, selector: str | None, owner: Mapping[str, Any]
+) -> list[Mapping[str, Any]]:
+    try:
+        listed = await client.list(resource, owner["namespace"], label_selector=selector)
+    except NotFound:
+        return []
+    except Forbidden as error:
+        raise Misconfigured(f"a plan needs to see what there is: {error}") from error
+    kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+    return [
+        freeze({**kind, **obj})
+        for obj in listed.items
+        if any(each["uid"] == owner["uid"] for each in obj["metadata"].get("ownerReferences") or ())
+    ]
+
+
+async def _named(client: Client, resource: Resource, name: str, namespace: str) -> list[Mapping[str, Any]]:
+    """That an object is there, and nothing of what it holds; those who may not see it are told it is new."""
+    try:
+        await client.get(resource, name, namespace)
+    except (NotFound, Forbidden):
+        return []
+    kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+    return [freeze({**kind, "metadata": {"name": name}})]
+
+
+def _applied(owner: Mapping[str, Any], live: Mapping[str, Any]) -> dict[str, Any]:
+    """The live object with what the file says."""
+    metadata = dict(live["metadata"])
+    for part in ("labels", "annotations"):
+        metadata[part] = {**(metadata.get(part) or {}), **(owner["metadata"].get(part) or {})}
+    if exact_patch(live["spec"], owner["spec"]):
+        metadata["generation"] = metadata.get("generation", 1) + 1
+    said = {name: owner[name] for name in ("apiVersion", "kind", "spec")}
+    return {**live, **said, "metadata": metadata}

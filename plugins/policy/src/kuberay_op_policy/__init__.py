@@ -1,0 +1,1 @@
+"""The plugin policy: all of it stands in ``plugin.yaml``."""
