@@ -53,6 +53,11 @@ bench: setup  ## Measure; writes bench/results and the tables in docs/benchmarks
 	kuberay-op local setup
 	kuberay-op bench all
 
+profile: setup  ## Where the operator spends time and memory while 200 RayClusters are made.
+	kuberay-op local setup
+	kuberay-op bench profile
+	kuberay-op bench profile --what memory
+
 fuzz: setup  ## 100,000 mutated manifests through validate, 1,000 of them against a real API server.
 	kuberay-op local setup
 	FUZZ_COUNT=$(FUZZ_COUNT) pytest tests/fuzz -m slow --timeout 7200
@@ -76,7 +81,7 @@ lock:  ## Pin third-party packages anew, by version and hash.
 	  --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-annotate \
 	  --no-emit-package kuberay-op -o requirements.lock
 
-e2e conformance image chaos profile:  ## Not here yet: each comes with the part of the operator it tests.
+e2e conformance image chaos:  ## Not here yet: each comes with the part of the operator it tests.
 	@echo "make $@: not available yet; it needs a part of the operator that this version does not have." >&2
 	@exit 2
 

@@ -147,6 +147,18 @@ def growth(output: str, results: Path, check: bool, **options: Any) -> None:
     show([measure("growth", results, **options)], output, check=check)
 
 
+@bench.command()
+@click.option("--what", type=click.Choice(["time", "memory"]), default="time", show_default=True)
+@click.option("--count", default=200, show_default=True, help="RayClusters, all made at once.")
+@click.option("--workers", default=3, show_default=True, help="Workers of each.")
+@click.option("--order", type=click.Choice(["tottime", "cumtime"]), default="tottime", show_default=True)
+def profile(**options: Any) -> None:
+    """Show where our operator spends its time or memory while many RayClusters are made."""
+    from kuberay_op_bench import profiling  # late, as for the other suites
+
+    click.echo(profiling.run(**options))
+
+
 def _plain(suite: str) -> click.Command:
     """The command of a suite that has no options of its own."""
 

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,8 +119,13 @@ class Peer:
 
 
 @contextmanager
-def running(name: str, *, kubeconfig: Path, namespace: str, folder: Path) -> Iterator[Peer]:
-    """One of the operators, on one namespace (or several, with commas), ready, while the block lasts."""
+def running(
+    name: str, *, kubeconfig: Path, namespace: str, folder: Path, command: Sequence[str] | None = None
+) -> Iterator[Peer]:
+    """One of the operators, on one namespace (or several, with commas), ready, while the block lasts.
+
+    ``command`` starts it in another way.
+    """
     rng = random.Random()  # noqa: S311 (for ports)
     health, metrics = ports.choose(("health", "metrics"), avoid=(), rng=rng).values()
     settings: dict[str, Any] = {
@@ -144,7 +149,8 @@ def running(name: str, *, kubeconfig: Path, namespace: str, folder: Path) -> Ite
     }
     with log.open("ab") as output:
         started = time.time()
-        process = subprocess.Popen(_command(name, file), env=environment, stdout=output, stderr=output)
+        words = [*(command or _command(name)), *([] if name == FLOOR else [f"--config={file}"])]
+        process = subprocess.Popen(words, env=environment, stdout=output, stderr=output)
     peer = Peer(process, None if name == FLOOR else health, started)
     try:
         peer.wait_ready()
@@ -153,12 +159,10 @@ def running(name: str, *, kubeconfig: Path, namespace: str, folder: Path) -> Ite
         peer.stop()
 
 
-def _command(name: str, file: Path) -> list[str]:
+def _command(name: str) -> list[str]:
     if name == FLOOR:
         return [sys.executable, "-m", "kuberay_op_bench.floor"]
-    if name == OURS:
-        return [*our_command(), f"--config={file}"]
-    return [str(reference_program()), f"--config={file}"]
+    return our_command() if name == OURS else [str(reference_program())]
 
 
 def _kilobytes(text: str) -> int:
