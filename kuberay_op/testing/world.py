@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -119,7 +120,7 @@ async def world_on(
     plane: ControlPlane, namespace: str, plugins: Mapping[str, Any], **options: Any
 ) -> AsyncIterator[World]:
     """An operator with these plugins that sees this namespace only; takes what ``running_operator`` takes."""
-    install_crds(plane, ["RayCluster"])
+    await asyncio.to_thread(install_crds, plane, ["RayCluster"])
     async with running_operator(
         plane.kubeconfig, namespaces=[namespace], plugins=plugins, **options
     ) as operator:

@@ -13,8 +13,9 @@ from typing import Final
 from kuberay_op.api import labels, reasons
 from kuberay_op.api.predicates import GateQuery
 from kuberay_op.api.validation import warnings
+from kuberay_op.build.volumes import AUTOSCALER
 from kuberay_op.controllers.notes import Note
-from kuberay_op.controllers.raycluster.failures import Failure, failures_of, node_type
+from kuberay_op.controllers.raycluster.failures import NO_ACCOUNT, Failure, failures_of, node_type
 from kuberay_op.controllers.raycluster.pods import ALL_PODS
 from kuberay_op.plan.actions import Action, Create, Delete, Manifest, Outcome, Update
 
@@ -142,12 +143,20 @@ def _failed(owner: Manifest, failure: Failure) -> Iterator[Note]:
         which = "Pods" if action.lane in ALL_PODS else f"{role} Pod"
         text = f"Failed to {verb.lower()} {which} for the cluster {cluster}, {cause}"
         yield Note("Warning", _failed_pod_reason(action, role), verb, text)
+        if failure.kind == NO_ACCOUNT and _autoscales(action.obj):
+            account = action.obj["spec"].get("serviceAccountName")
+            text = f"The autoscaler's service account {account} does not exist; create it, or leave it out"
+            yield Note("Warning", reasons.AUTOSCALER_SERVICE_ACCOUNT_NOT_FOUND, reasons.ACTION_VALIDATE, text)
         return
     words = _KINDS.get(str(action.obj.get("kind")))
     reason = words and (words.not_created if isinstance(action, Create) else words.not_updated)
     noun = words.noun if words else action.obj.get("kind")
     text = f"Failed to {verb.lower()} {noun} {_named(action.obj)} for the cluster {cluster}, {cause}"
     yield Note("Warning", reason or f"FailedTo{verb}{action.obj.get('kind')}", verb, text)
+
+
+def _autoscales(pod: Manifest) -> bool:
+    return any(each.get("name") == AUTOSCALER for each in (pod.get("spec") or {}).get("containers") or ())
 
 
 def _failed_pod_reason(action: Action, role: str) -> str:

@@ -73,9 +73,14 @@ class Failure:
         """The message of ``ReplicaFailure``."""
         return f"{self.mark}\n{self.cause}"
 
+    @property
+    def kind(self) -> str:
+        """Which kind of refusal it is."""
+        return next((word for words, word in _KINDS_OF_REFUSAL if words.search(self.cause)), REFUSED)
+
     def obstacle(self, cluster: RayCluster) -> Obstacle:
         """As something that stands in the way of the cluster."""
-        kind = next((word for words, word in _KINDS_OF_REFUSAL if words.search(self.cause)), REFUSED)
+        kind = self.kind
         verb = {Create: "made", Delete: "deleted"}.get(type(self.action), "changed")
         text = f"{subject(self.action.obj)} cannot be {verb}: {self.cause}"
         return Obstacle(kind, text, look_further(kind, text, cluster))

@@ -118,6 +118,9 @@ async def test_a_users_own_account_that_is_missing_is_named(start: Start) -> Non
             return str(missing[0]["message"]) if missing else ""
 
         assert 'serviceaccount "missing" not found' in await eventually(told)
+        notes = await eventually(asking(world.said, "c", "AutoscalerServiceAccountNotFound"))
+        text = "The autoscaler's service account missing does not exist; create it, or leave it out"
+        assert notes == [text]
         assert await world.get(ACCOUNTS, "missing") is None
         await world.operator.client.create(
             ACCOUNTS, {"metadata": {"name": "missing", "namespace": world.namespace}}, reason="a test"
