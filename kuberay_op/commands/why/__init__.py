@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 #: The module of each kind, imported when it is asked for.
 KINDS: Final[Mapping[str, str]] = {
     "raycluster": "kuberay_op.commands.why.raycluster",
+    "rayjob": "kuberay_op.commands.why.rayjob",
 }
 
 #: Exit code for an object that is not ready.
@@ -54,9 +55,10 @@ def why(
     """Say what stands between an object and being ready, the most important first.
 
     Looks at the object, its Pods, volume claims and events, and at the operator's Lease, with your own
-    rights; what you may not see is named. Each line is followed by a command that shows more.
+    rights; what you may not see is named. Each line is followed by a command that shows more. For a RayJob
+    the end of its log is shown.
 
-    Exit codes: 0 ready, 1 it could not be found out, 2 wrong use, 3 not ready.
+    Exit codes: 0 ready (a RayJob: running or complete), 1 it could not be found out, 2 wrong use, 3 not.
     """
     answer = asyncio.run(_ask(kind, name, namespace, kubeconfig, context, operator_namespace))
     click.echo(answer.as_json() if output == "json" else answer.as_text())

@@ -11,6 +11,15 @@ from kuberay_op.controllers.raycluster.why import Obstacle
 
 
 @dataclass(frozen=True, slots=True)
+class Log:
+    """The end of a log."""
+
+    #: Whose log it is.
+    of: str
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What stands between one object and being ready."""
 
@@ -23,6 +32,10 @@ class Answer:
     notes: Sequence[Obstacle] = ()
     #: What could not be looked at, and why.
     unseen: Sequence[str] = ()
+    #: The end of logs that tell more.
+    logs: Sequence[Log] = ()
+    #: What the object is when nothing stands in the way.
+    goal: str = "ready"
 
     @property
     def ready(self) -> bool:
@@ -43,16 +56,17 @@ class Answer:
             "obstacles": [asdict(each) for each in self.obstacles],
             "notes": [asdict(each) for each in self.notes],
             "unseen": list(self.unseen),
+            "logs": [asdict(each) for each in self.logs],
         }
         return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
 
     def _lines(self) -> Iterator[str]:
         who = f"{self.kind} {self.namespace}/{self.name}"
         if self.ready:
-            yield f"{who} is ready"
+            yield f"{who} is {self.goal}"
         else:
             first, *others = self.obstacles
-            yield f"{who} is not ready: {_sentence(first)}"
+            yield f"{who} is not {self.goal}: {_sentence(first)}"
             yield from _look(first)
             if others:
                 yield "also:"
@@ -65,6 +79,9 @@ class Answer:
         if self.unseen:
             yield "could not look at:"
             yield from (f"- {each}" for each in self.unseen)
+        for log in self.logs:
+            yield f"the log of {log.of} ends:"
+            yield from (f"    {line}" for line in log.lines)
 
 
 def _sentence(obstacle: Obstacle) -> str:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from random import Random
 from typing import Any, Final
 
 import orjson
 
+from kuberay_op.api.raycluster import RayCluster
+from kuberay_op.build.metadata import head_service_name
+from kuberay_op.clock import SystemClock
+from kuberay_op.controllers.secrets import token_of
 from kuberay_op.kube.client import Client
 from kuberay_op.kube.errors import Forbidden, NotFound
-from kuberay_op.kube.resource import EVENTS, Object, Resource
+from kuberay_op.kube.resource import EVENTS, PODS, Object, Resource
+from kuberay_op.ray.client import Connector
+from kuberay_op.ray.dashboard import Dashboard
+from kuberay_op.ray.limits import Gates
+from kuberay_op.ray.proxied import ProxiedTransport
+from kuberay_op.ray.urls import proxied_service
 
 #: Seconds for each call: somebody waits for the answer.
 DEADLINE: Final = 15.0
@@ -103,6 +113,24 @@ class Look:
             self._say(f"the rights of {user}: you may not create subjectaccessreviews")
             return None
         return bool((answer.get("status") or {}).get("allowed"))
+
+    async def pod_log(self, pod: str, container: str, lines: int) -> str:
+        """The last lines that a container has printed; raises when they cannot be had."""
+        path = PODS.path(self.namespace, pod, "log")
+        params = {"tailLines": str(lines)} | ({"container": container} if container else {})
+        return (await self._client.request("GET", path, params=params)).decode(errors="replace")
+
+    async def ray_log(self, cluster: RayCluster, job_id: str) -> str:
+        """What a job has printed, from Ray itself, through the API server; raises when it cannot be had."""
+        clock, rng = SystemClock(), Random()  # noqa: S311 (for pauses)
+        through = ProxiedTransport(self._client)
+        gates = Gates(clock=clock, rng=rng)
+        connector = Connector(direct=through, proxied=through, gates=gates, clock=clock)
+        service = cluster.status.head.service_name or head_service_name(cluster)
+        endpoint = proxied_service(self.namespace, service)
+        token = token_of(self._client, cluster, clock)
+        client = connector.client(f"{self.namespace}/{cluster.name}", endpoint, token=token)
+        return await Dashboard(client).logs(job_id)
 
     def _note(self, verb: str, resource: Resource, namespace: str, hint: str = "") -> None:
         where = f"in namespace {namespace}" if namespace else "in all namespaces"
