@@ -9,6 +9,8 @@ import signal
 import pytest
 
 from kuberay_op.testing.fake_ray import FakeRay, Fault, JobScript
+from kuberay_op_submitter import follow
+from kuberay_op_submitter.dashboard import Dashboard
 
 from .conftest import Start, until
 
@@ -129,6 +131,24 @@ async def test_a_head_that_was_replaced_and_kept_nothing(fake_ray: FakeRay, star
     ended = await submitter.ended()
     assert ended.code == 1
     assert ended.err == "error: the cluster does not know job 'job-1' any more: it has been restarted\n"
+
+
+async def test_a_quiet_log_uses_up_no_patience(fake_ray: FakeRay, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job printed nothing for longer than the dashboard may be away; then the connection breaks."""
+    monkeypatch.setattr(follow, "LONGEST", 0.2)
+    cluster = fake_ray.cluster("a")
+    dashboard = Dashboard.at(await fake_ray.open_port("a"))
+    follower = follow.Follower(dashboard, "job-1", patience=0.6)
+    body = {"entrypoint": "x", "submission_id": "job-1"}
+    following = asyncio.create_task(asyncio.to_thread(follower.run, body))
+    await until(lambda: cluster.calls["GET /api/jobs/*/logs/tail"] == 1)
+    await asyncio.sleep(1)
+    await fake_ray.take_down("a")
+    await asyncio.sleep(0.1)
+    await fake_ray.bring_up("a")
+    await until(lambda: cluster.calls["GET /api/jobs/*/logs/tail"] == 2)
+    cluster.jobs.finish("job-1")
+    await following
 
 
 @pytest.mark.parametrize("fault", ["slow:0.4", "status:503", "html", "nonsense", "truncated", "gone"])

@@ -40,13 +40,12 @@ class Dashboard:
         try:
             parts = urlsplit(url)
             known = bool(parts.hostname) and parts.port != 0
-        except ValueError:
+        except ValueError:  # a port that is no number
             known = False
         if not known:
             raise GiveUp(
                 f"RAY_DASHBOARD_ADDRESS is {address!r}, which is no address; write it like host:8265"
             )
-        # From the longest on, so that none is left over as a part of another.
         return cls(url.rstrip("/"), token, frozenset(text for text in (token, *secrets) if text))
 
     @property
@@ -84,7 +83,7 @@ class Dashboard:
 
     def hide(self, text: str) -> str:
         """The text without what must not be shown."""
-        for secret in sorted(self.secrets, key=len, reverse=True):
+        for secret in sorted(self.secrets, key=len, reverse=True):  # so that no part of a longer one is left
             text = text.replace(secret, HIDDEN)
         return text
 

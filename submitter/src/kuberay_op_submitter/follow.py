@@ -51,7 +51,7 @@ class Follower:
         """Print the log until the other side says that this was all; raises ``Away`` if it does not."""
         url = self._dashboard.tail_url(self._job)
         skip = self._printed  # Ray sends the log from its beginning each time
-        began = time.monotonic()
+        opened: float | None = None
         try:
             with connect(
                 url,
@@ -61,6 +61,7 @@ class Follower:
                 max_size=None,  # a line of a log may be long
                 proxy=None,
             ) as socket:
+                opened = time.monotonic()
                 for message in socket:
                     text = message if isinstance(message, str) else message.decode(errors="replace")
                     fresh, skip = text[skip:], max(0, skip - len(text))
@@ -72,10 +73,11 @@ class Follower:
         except InvalidStatus as error:
             self._look_at(error.response.status_code)
         except (OSError, WebSocketException) as error:
-            if time.monotonic() - began > max(LONGEST, TIMEOUT):
-                self._is_there()  # until just now: a quiet log is no sign of trouble
             why = error if not isinstance(error, ConnectionClosed) else "the connection broke"
             raise Away(f"the log cannot be followed: {self._dashboard.hide(str(why))}") from None
+        finally:
+            if opened is not None and time.monotonic() - opened > LONGEST:
+                self._is_there()  # until just now: a quiet log is no sign of trouble
 
     def _look_at(self, status: int) -> None:
         if status == 404:
