@@ -58,7 +58,7 @@ class RayCronJobReconciler:
         recorder = events.recorder(f"{NAME}-controller")
         self._pipeline = Pipeline(
             RayCronJobKind(self._metrics),
-            hooks=hooks,
+            hooks=Hooks(hooks.dispatcher),  # without the batch scheduler: the gangs are those of the jobs
             actor=Actor(
                 manager.client,
                 owner=RAY_CRON_JOBS,

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -75,10 +76,16 @@ class Stage:
         self._plane = plane
 
     @asynccontextmanager
-    async def operator(self, **options: Any) -> AsyncIterator[RunningOperator]:
+    async def operator(
+        self, *, kubeconfig: Path | None = None, **options: Any
+    ) -> AsyncIterator[RunningOperator]:
         """Let the operator run while the block lasts."""
         async with running_operator(
-            self._plane.kubeconfig, namespaces=[self.namespace], gates=GATES, clock=self.clock, **options
+            kubeconfig or self._plane.kubeconfig,
+            namespaces=[self.namespace],
+            gates=GATES,
+            clock=self.clock,
+            **options,
         ) as running:
             yield running
 

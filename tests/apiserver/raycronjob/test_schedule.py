@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from random import Random
 from typing import Any
 
 import pytest
 
 from kuberay_op.build.cronjob import timestamp
 from kuberay_op.controllers.resources import RAY_CRON_JOBS, RAY_JOBS
-from kuberay_op.hooks import hookimpl
-from kuberay_op.hooks.patches import Merge
+from kuberay_op.hooks import Merge, Scope, hookimpl
 from kuberay_op.kube.errors import NotFound
 from kuberay_op.testing import make
 from kuberay_op.testing.operator import eventually
@@ -254,10 +255,42 @@ async def test_plugins_have_their_say(begin: Begin) -> None:
         def kuberay_patch_object(self, obj: Json) -> Any:
             return Merge({"metadata": {"labels": {"team": "ml"}}}) if obj["kind"] == "RayJob" else None
 
-    async with begin() as stage, stage.operator(plugins={"labels": Labels()}):
+    class Scheduler:
+        """A RayCronJob has no Pods, so no gang: this must not be asked."""
+
+        @hookimpl
+        def kuberay_gang_objects(self, scope: Scope) -> Any:
+            assert scope.kind != "RayCronJob"
+
+    plugins = {"labels": Labels(), "scheduler": Scheduler()}
+    async with begin() as stage, stage.operator(plugins=plugins, scheduler="scheduler"):
         await stage.create()
         await settled(stage)
         stage.clock.set(stage.month(1))
         await ran(stage, 1)
         [job] = await stage.jobs()
         assert job["metadata"]["labels"] == {"ray.io/cronjob-name": "a", "team": "ml"}
+
+
+@pytest.mark.loop_guard(milliseconds=500)  # it shakes hands with the server seven times over
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))])
+async def test_an_operator_that_comes_and_goes(begin: Begin, seed: int) -> None:
+    """It may end at any moment: every time is run once, or passed over by a later one; none is run twice."""
+    rng = Random(seed)  # noqa: S311 (seeded on purpose)
+    async with begin() as stage:
+        await stage.create()
+        uids: dict[str, str] = {}
+        for number in range(1, 7):
+            async with stage.operator():
+                if rng.random() < 0.5:
+                    await asyncio.sleep(rng.random() / 3)
+                stage.clock.set(stage.month(number))
+                if rng.random() < 0.7:
+                    await asyncio.sleep(rng.random() / 3)
+            for job in await stage.jobs():
+                name = job["metadata"]["name"]
+                assert uids.setdefault(name, job["metadata"]["uid"]) == job["metadata"]["uid"]
+        async with stage.operator():
+            await ran(stage, 6)
+        assert set(await stage.names()) <= {stage.name(number) for number in range(1, 7)}
+        assert stage.name(6) in await stage.names()
