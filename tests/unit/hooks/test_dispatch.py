@@ -304,6 +304,8 @@ async def test_an_exception_may_be_odd_in_any_way(hooks: Any) -> None:
         (True, "Done, Wait or Refuse was expected, not bool"),
         (Wait("x", float("nan")), "a number of seconds, not nan"),
         (Wait("x", "soon"), "a number of seconds, not 'soon'"),  # type: ignore[arg-type]
+        (Wait("x", called="a/b"), "plain words, not 'a/b'"),
+        (Done("x", event="not one word"), "one word, not 'not one word'"),
         (Wait(3), "must be a text, not int"),  # type: ignore[arg-type]
         (Wait("x", objects=({"kind": "Job"},)), "an object with apiVersion and kind"),
         (Wait("x", objects=({"apiVersion": "v1", "kind": "A", "x": {1, 2}},)), "plain JSON was expected"),
