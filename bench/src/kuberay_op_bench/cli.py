@@ -159,6 +159,18 @@ def profile(**options: Any) -> None:
     click.echo(profiling.run(**options))
 
 
+@bench.command()
+@click.option("--jobs", default=1000, show_default=True, help="RayJobs in HTTPMode, all made at once.")
+@click.option("--hanging", default=10, show_default=True, help="Of these, how many whose dashboard hangs.")
+@click.option("--seconds", default=20.0, show_default=True, help="How long each job runs.")
+@output
+@results
+@check
+def rayjobs(output: str, results: Path, check: bool, **options: Any) -> None:
+    """Measure whether dashboards that hang delay the jobs on others."""
+    show([measure("rayjobs", results, **options)], output, check=check)
+
+
 def _plain(suite: str) -> click.Command:
     """The command of a suite that has no options of its own."""
 
