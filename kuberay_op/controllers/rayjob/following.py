@@ -177,6 +177,8 @@ class Following:
         if asked is not None:
             self._poller.forget(asked)
             self._asking.pop(asked, None)
+            # Others that still ask the same cluster keep what they have of it.
+            self._connector.forget(f"{key.namespace}/{asked.cluster}")
 
     def clear(self) -> None:
         """Ask no more about any: somebody else leads now."""

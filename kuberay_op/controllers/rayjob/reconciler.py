@@ -20,7 +20,7 @@ from kuberay_op.controllers.rayjob.desired import RayJobKind
 from kuberay_op.controllers.rayjob.following import Following
 from kuberay_op.controllers.rayjob.metrics import JobMetrics
 from kuberay_op.controllers.rayjob.running import asked_since
-from kuberay_op.controllers.rayjob.situation import RaySays, cluster_key
+from kuberay_op.controllers.rayjob.situation import RaySays, cluster_key, mine
 from kuberay_op.controllers.rayjob.submitter import container_status, ended
 from kuberay_op.controllers.resources import OUR_JOBS, RAY_CLUSTERS, RAY_JOBS
 from kuberay_op.frozen import FrozenDict, freeze
@@ -150,20 +150,21 @@ class RayJobReconciler:
         reading = self._read if view is View.OVERDUE else self._cached
         children: list[Manifest] = []
 
-        async def add(resource: Resource, name: str) -> FrozenDict | None:
+        async def add(resource: Resource, name: str, *, own: bool) -> FrozenDict | None:
             found = await reading(resource, name, key) if name else None
-            if found is not None:
-                children.append(_of_kind(resource, found))
+            if found is None or (own and not mine(job, found)):
+                return None  # what has the name and is not the job's is none of our business
+            children.append(_of_kind(resource, found))
             return found
 
-        found = await add(RAY_CLUSTERS, cluster_key(job))
-        await add(JOBS, job.name)
-        await add(SERVICES, names.head_service(job.name))
+        found = await add(RAY_CLUSTERS, cluster_key(job), own=False)
+        await add(JOBS, job.name, own=True)
+        service = await add(SERVICES, names.head_service(job.name), own=True)
         cluster = RayCluster(dict(found)) if found is not None else None
         if cluster is not None:
-            service = cluster.status.head.service_name or head_service_name(cluster)
-            if service != names.head_service(job.name):
-                await add(SERVICES, service)
+            name = cluster.status.head.service_name or head_service_name(cluster)
+            if service is None or name != service["metadata"]["name"]:
+                await add(SERVICES, name, own=False)
             heads = self._pods.by_index(OWNER, cluster.metadata.uid)
             children += [_of_kind(PODS, pod) for pod in heads if _is_head(pod)]
         for resource, store in self._others.items():

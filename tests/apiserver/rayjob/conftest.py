@@ -7,7 +7,7 @@ to the fake Ray and writes the status of the Job itself.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ import pytest
 from kuberay_op.api import labels
 from kuberay_op.clock import Clock, SystemClock
 from kuberay_op.controllers.resources import RAY_CLUSTERS, RAY_JOBS
+from kuberay_op.kube.client import Client
 from kuberay_op.kube.errors import NotFound
 from kuberay_op.kube.resource import EVENTS, JOBS, PODS, Resource
 from kuberay_op.testing import make
@@ -170,6 +171,15 @@ class World:
         await eventually(missing)
 
 
+async def release(plane: ControlPlane, namespace: str) -> None:
+    """Take our finalizers off: no operator is left that would, and the namespace is to go."""
+    async with await Client.connect(plane.kubeconfig, qps=0) as client:
+        for job in (await client.list(RAY_JOBS, namespace)).items:
+            with suppress(NotFound):
+                name, body = job["metadata"]["name"], {"metadata": {"finalizers": None}}
+                await client.patch(RAY_JOBS, name, namespace, body, reason="the test is over")
+
+
 Start = Callable[..., AbstractAsyncContextManager[World]]
 
 
@@ -192,5 +202,6 @@ def start(kwok_cluster: ControlPlane, kwok_namespace: str) -> Start:
             **options,
         ) as operator:
             yield World(operator, kwok_namespace, ray, clock)
+        await release(kwok_cluster, kwok_namespace)
 
     return run

@@ -161,7 +161,11 @@ def test_a_login_shell_and_another_limit() -> None:
 
 
 def test_it_gets_what_the_head_needs_to_start() -> None:
-    pull = {"imagePullSecrets": [{"name": "s"}], "tolerations": [{"key": "t"}], "nodeSelector": {"a": "b"}}
+    pull: dict[str, Any] = {
+        "imagePullSecrets": [{"name": "s"}],
+        "tolerations": [{"key": "t"}],
+        "nodeSelector": {"a": "b"},
+    }
     head = make.head(template=make.pod_template("ray-head", serviceAccountName="sa", **pull))
     found = submitter_template(job(), cluster(head), Config())["spec"]
     assert {name: found.get(name) for name in pull} == pull

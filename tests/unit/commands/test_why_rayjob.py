@@ -55,7 +55,9 @@ class Stub(Look):
 
 def job(state: str, *parts: make.Part, mode: str = "HTTPMode", **status: Any) -> Object:
     """A RayJob that an operator has seen."""
-    known = {"jobId": "j-x", "rayClusterName": "c", "dashboardURL": "x:8265"} if state else {}
+    known: dict[str, Any] = {}
+    if state:
+        known = {"jobId": "j-x", "rayClusterName": "c", "dashboardURL": "x:8265"}
     known |= {"jobDeploymentStatus": state, "observedGeneration": 1}
     spec = make.spec(submissionMode=mode)
     return make.rayjob("j", make.stored(), spec, make.status(**{**known, **status}), *parts)

@@ -50,7 +50,7 @@ def scope(of: RayJob, ray: RaySays | None = None, **children: Sequence[Mapping[s
     return Scope(owner=freeze(of.raw), now=NOW, gate=gate, children=freeze(children), ray=ray)
 
 
-def around(*more: Mapping[str, Any]) -> dict[str, Sequence[Mapping[str, Any]]]:
+def around(*more: Mapping[str, Any]) -> dict[str, Any]:
     """A cluster that is ready, and its Service."""
     service = {**HEAD_SERVICE, "kind": "Service"}
     return {"RayCluster": [cluster().raw], "Service": [service, *more]}
