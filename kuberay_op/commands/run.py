@@ -12,13 +12,15 @@ from typing import Any, Final
 import click
 
 from kuberay_op import logs
-from kuberay_op.clock import SystemClock
+from kuberay_op.clock import Clock, SystemClock
 from kuberay_op.commands.flags import FlagsCommand, effective
 from kuberay_op.commands.summary import Summary
-from kuberay_op.config import Resolved, bind_address
+from kuberay_op.config import Config, Resolved, bind_address
 from kuberay_op.controllers.all import add_controllers
+from kuberay_op.controllers.leftovers import leftovers
 from kuberay_op.controllers.plugins import plugins_of
 from kuberay_op.kube.client import Client
+from kuberay_op.kube.discovery import Discovery
 from kuberay_op.metrics import Metrics
 from kuberay_op.runtime import memory
 from kuberay_op.runtime.debug import Debug
@@ -69,21 +71,7 @@ async def operate(resolved: Resolved) -> None:
         leader = None
         if config.enable_leader_election:
             # A connection of its own: the lease must be renewed however busy the other one is.
-            election = await connect(qps=0)
-            leader = Leader(
-                election,
-                name=LEASE,
-                namespace=config.leader_election_namespace or election.namespace,
-                identity=new_identity(rng),
-                clock=clock,
-                rng=rng,
-                times=LeaseTimes(
-                    lease=config.leader_election_lease_seconds,
-                    renew=config.leader_election_renew_seconds,
-                    retry=config.leader_election_retry_seconds,
-                ),
-                metrics=metrics,
-            )
+            leader = _leader(config, await connect(qps=0), clock=clock, rng=rng, metrics=metrics)
         client = await connect(
             qps=config.qps if config.qps < float("inf") else 0,
             burst=config.burst,
@@ -120,29 +108,54 @@ async def operate(resolved: Resolved) -> None:
             address = bind_address(text)
             if address is not None:
                 await stack.enter_async_context(serving(address, routes, option=option))
-        address = bind_address(config.webhook_addr) if config.enable_webhooks else None
         said = "off"
+        address = bind_address(config.webhook_addr) if config.enable_webhooks else None
         if address is not None:
             # A connection of its own: a standby serves as well, and only a leader may use the other one.
             webhook, said = webhook_of(config, plugins.hooks, await connect(qps=0), clock)
             manager.health.ready["webhook"] = webhook.check
             await stack.enter_async_context(webhook.running(address, manager.supervisor))
-        _log.info("feature gates", gates=str(config.gates))
-        summary = Summary(
-            resolved=resolved,
-            server=client.server,
-            controllers=list(manager.wirings),
-            plugins=plugins.chosen.reasons,
-            leader_election=f"{leader.namespace}/{leader.name}" if leader else "off",
-            webhook=said,
+        _say(
+            Summary(
+                resolved=resolved,
+                server=client.server,
+                controllers=list(manager.wirings),
+                plugins=plugins.chosen.reasons,
+                leader_election=f"{leader.namespace}/{leader.name}" if leader else "off",
+                webhook=said,
+            )
         )
-        if config.log_stdout_encoder == "console":
-            _log.info(f"starting {summary.text()}")
-        else:
-            _log.info("starting kuberay-op", **summary.fields())
+        for left in await leftovers(client, Discovery(client, clock), plugins.off, config.watch_namespaces):
+            _log.warning(left)
         with stop_on_signals(stop):
             await manager.run()
     _log.info("stopped")
+
+
+def _leader(config: Config, client: Client, *, clock: Clock, rng: random.Random, metrics: Metrics) -> Leader:
+    return Leader(
+        client,
+        name=LEASE,
+        namespace=config.leader_election_namespace or client.namespace,
+        identity=new_identity(rng),
+        clock=clock,
+        rng=rng,
+        times=LeaseTimes(
+            lease=config.leader_election_lease_seconds,
+            renew=config.leader_election_renew_seconds,
+            retry=config.leader_election_retry_seconds,
+        ),
+        metrics=metrics,
+    )
+
+
+def _say(summary: Summary) -> None:
+    config = summary.resolved.config
+    _log.info("feature gates", gates=str(config.gates))
+    if config.log_stdout_encoder == "console":
+        _log.info(f"starting {summary.text()}")
+    else:
+        _log.info("starting kuberay-op", **summary.fields())
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -40,6 +40,7 @@ class Companion(ABC):
         manager: Manager,
         *,
         name: str,
+        logger: str,
         resources: Sequence[Resource],
         gates: Gates,
         shared: Sequence[Resource] = (),
@@ -52,7 +53,9 @@ class Companion(ABC):
             resource: manager.cache(resource, label_selector=None if resource in shared else labels.CLUSTER)
             for resource in resources
         }
-        self.wiring = manager.controller(name, RAY_CLUSTERS, self.reconcile, when=edited).owns(*resources)
+        self.wiring = manager.controller(name, RAY_CLUSTERS, self.reconcile, when=edited, logger=logger).owns(
+            *resources
+        )
         self.actor = Actor(
             manager.client,
             owner=RAY_CLUSTERS,

@@ -31,6 +31,7 @@ from kuberay_op.runtime.manager import Manager
 from kuberay_op.runtime.result import Result
 
 NAME: Final = "raycluster-mtls"
+LOGGER: Final = "RayClusterMTLS"
 
 #: Seconds until certificates that are not issued are looked at again, should no event come.
 NOT_READY_SECONDS: Final = 30.0
@@ -52,7 +53,12 @@ class MtlsController(Companion):
         self, manager: Manager, *, config: Config, clock: Clock, shared: Sequence[Resource] = ()
     ) -> None:
         super().__init__(
-            manager, name=NAME, resources=(ISSUERS, CERTIFICATES), gates=config.gates, shared=shared
+            manager,
+            name=NAME,
+            logger=LOGGER,
+            resources=(ISSUERS, CERTIFICATES),
+            gates=config.gates,
+            shared=shared,
         )
         self._config = config
         self._clock = clock

@@ -22,6 +22,7 @@ from kuberay_op.runtime.manager import Manager
 from kuberay_op.runtime.result import Result
 
 NAME: Final = "networkpolicy"
+LOGGER: Final = "NetworkPolicy"
 
 #: The rule about policies that keep Pods from asking for addresses.
 NO_DNS: Final = "warning.no-dns"
@@ -42,7 +43,9 @@ class NetworkPolicyController(Companion):
     """Keeps the NetworkPolicies of RayClusters."""
 
     def __init__(self, manager: Manager, *, gates: Gates, shared: Sequence[Resource] = ()) -> None:
-        super().__init__(manager, name=NAME, resources=(NETWORK_POLICIES,), gates=gates, shared=shared)
+        super().__init__(
+            manager, name=NAME, logger=LOGGER, resources=(NETWORK_POLICIES,), gates=gates, shared=shared
+        )
 
     async def work(self, key: Key, cluster: RayCluster, children: Sequence[Manifest]) -> Result:
         """Make, change and remove policies."""

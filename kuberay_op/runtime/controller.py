@@ -70,7 +70,8 @@ class Pass:
 class Controller:
     """Runs ``reconcile`` for the keys of its queue; see the module for what its ending means.
 
-    ``name`` labels the metrics (``raycluster``); ``kind`` names the object in the log (``RayCluster``).
+    ``name`` labels the metrics (``raycluster``); ``kind`` names the object in the log (``RayCluster``), and
+    the logger unless ``logger`` does.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Controller:
         clock: Clock,
         rng: Random,
         kind: str = "",
+        logger: str = "",
         concurrency: int = CONCURRENCY,
         timeout: float = TIMEOUT,
         metrics: ControllerMetrics | None = None,
@@ -96,7 +98,7 @@ class Controller:
         self._concurrency = concurrency
         self._timeout = timeout
         self._metrics = metrics
-        self._log = get_logger(f"controllers.{self._kind}")
+        self._log = get_logger(f"controllers.{logger or self._kind}")
         self._report_workers()
 
     async def run(self) -> None:

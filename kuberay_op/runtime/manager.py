@@ -145,10 +145,14 @@ class Manager:
         reconcile: Reconcile,
         *,
         when: Predicate = any_change,
+        logger: str = "",
         concurrency: int | None = None,
         timeout: float = TIMEOUT,
     ) -> Wiring:
-        """Add a controller for the objects of ``resource``; ``when`` tells which changes of them matter."""
+        """Add a controller for the objects of ``resource``; ``when`` tells which changes of them matter.
+
+        ``logger`` tells its lines from those of another controller for the same objects.
+        """
         if name in self.wirings:
             raise ValueError(f"there is a controller named {name!r} already")
         expectations = Expectations(clock=self._clock)
@@ -169,6 +173,7 @@ class Manager:
             clock=self._clock,
             rng=self._rng,
             kind=resource.kind,
+            logger=logger,
             concurrency=concurrency or self._concurrency,
             timeout=timeout,
             metrics=self._metrics.controller(name),

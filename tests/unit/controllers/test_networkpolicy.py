@@ -8,13 +8,18 @@ from typing import Any
 
 import pytest
 
+from kuberay_op.api import labels
 from kuberay_op.api.raycluster import RayCluster
 from kuberay_op.build.networkpolicy import network_policies
+from kuberay_op.config import Config
 from kuberay_op.controllers.networkpolicy import notes, plan_policies
+from kuberay_op.controllers.plugins import Kinds
+from kuberay_op.controllers.raycluster.reconciler import selectors
 from kuberay_op.errors import OperatorError
 from kuberay_op.features import Gates
 from kuberay_op.frozen import freeze
 from kuberay_op.kube.apply import NotOurs
+from kuberay_op.kube.resource import NETWORK_POLICIES
 from kuberay_op.plan.actions import Create, Delete, Outcome, Update
 from kuberay_op.testing import make
 
@@ -185,3 +190,11 @@ def test_closing_the_way_to_dns_is_said() -> None:
     said = list(notes(cluster(policy(worker=DNS)), [outcome(Create)], GATES))
     assert [(note.type, note.reason) for note in said[1:]] == [("Warning", "NetworkPolicyWithoutDNS")]
     assert said[1].text.startswith("spec.networkPolicy.head.egressRules: no egress rule allows port 53")
+
+
+@pytest.mark.parametrize(("gate", "selector"), [("true", None), ("false", labels.PLUGIN)])
+def test_a_cache_that_plugins_share_has_no_selector(gate: str, selector: str | None) -> None:
+    # No single selector finds both a plugin's policies and ours.
+    gates = Gates.default().with_overrides(f"RayClusterNetworkPolicy={gate}")
+    chosen = selectors(Config(gates=gates), Kinds(served=(NETWORK_POLICIES,)), routes=False)
+    assert chosen[NETWORK_POLICIES] == selector
