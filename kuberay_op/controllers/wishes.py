@@ -45,8 +45,11 @@ def with_plugins(
             raise hooks.dispatcher.blame(extra.plugin, extra.hook, mistake)
         made_by[name] = f"plugin {extra.plugin!r}"
         built = hooks.patch_object(scope, owned(extra.obj, scope.owner, extra.plugin))
-        causes = (Cause(extra.plugin, extra.hook, extra.step), *causes_of(built.changes))
-        desired.append(Desired(with_fields(built.obj), f"plugin {extra.plugin} asks for it", causes))
+        made, why = extra.made, f"plugin {extra.plugin} asks for it"
+        causes = (Cause(extra.plugin, extra.hook, made.step), *causes_of(built.changes))
+        desired.append(
+            Desired(with_fields(built.obj), why, causes, replace=made.replace, releases=made.releases)
+        )
     # Frozen, since plugins get to see the plan.
     return Wanted(
         [replace(item, obj=freeze(item.obj)) for item in desired],

@@ -151,6 +151,14 @@ class ObjectStep(Step):
 
     loop = Text("loop", "An expression that gives a list; the step is done for each, as `item`.")
     template = Anything("template", "The object; values may hold ${expressions}.", required=True)
+    replace = Flag(
+        "replace",
+        "Its spec cannot be changed: where it differs the object is deleted, and made again when it is gone.",
+        default=False,
+    )
+    releases = TextList(
+        "releases", "Finalizers of others that would hold such a deletion; they are taken off."
+    )
 
 
 class Finalizer(Step):

@@ -62,7 +62,9 @@ class DeclarativePlugin:
         ]
         self._defaults = [_compiled(step) for step in manifest.defaults]
         self._patches = [_compiled(step) for step in manifest.patches]
-        self._objects = [CompiledStep(step, loop=step.loop, makes=step.template) for step in manifest.objects]
+        self._objects = [
+            (CompiledStep(step, loop=step.loop, makes=step.template), step) for step in manifest.objects
+        ]
         self._finalizers = [(CompiledStep(step, makes=step.job), step) for step in manifest.finalizers]
 
     @property
@@ -84,7 +86,7 @@ class DeclarativePlugin:
 
     def expressions(self) -> list[Expression]:
         """Every expression of the manifest."""
-        steps = [*self._values, *self._objects, *(step for step, *_ in self._checks)]
+        steps = [*self._values, *(step for step, _ in self._objects), *(step for step, *_ in self._checks)]
         steps += [step for step, _ in (*self._defaults, *self._patches)]
         steps += [step for step, _ in self._finalizers]
         texts = [expression for _, _, text in self._checks for expression in text.expressions]
@@ -230,7 +232,9 @@ class DeclarativePlugin:
         more = {"children": scope.children, "containers": _containers(scope), **more}
         variables = self._variables(subject, options, budget, **more)
         return [
-            Made(obj, step.name) for step in self._objects for obj in step.results(subject, variables, budget)
+            Made(obj, step.name, said.replace, tuple(said.releases))
+            for step, said in self._objects
+            for obj in step.results(subject, variables, budget)
         ]
 
 

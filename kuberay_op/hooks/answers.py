@@ -95,7 +95,8 @@ def manifest(value: Any) -> Manifest:
 def made(value: Any) -> Made:
     """An object that can be made, with the step that asked for it if the plugin says."""
     if isinstance(value, Made):
-        return Made(manifest(value.obj), str(value.step))
+        releases = tuple(of(str)(each) for each in items(value.releases))
+        return Made(manifest(value.obj), str(value.step), bool(value.replace), releases)
     return Made(manifest(value))
 
 

@@ -63,6 +63,10 @@ class Made:
     obj: Manifest
     #: Named in plans, for plugins with several steps.
     step: str = ""
+    #: The server does not let it be changed: where it differs it is deleted, and made again when it is gone.
+    replace: bool = False
+    #: Others' finalizers that would hold such a deletion, and are taken off.
+    releases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from kuberay_op.api.problems import Problem
 from kuberay_op.frozen import freeze
 from kuberay_op.hooks import answers
 from kuberay_op.hooks.dispatch import Dispatcher, Implementation, PluginError
-from kuberay_op.hooks.patches import Change, Manifest, Patch, apply_patch
+from kuberay_op.hooks.patches import Change, Made, Manifest, Patch, apply_patch
 from kuberay_op.hooks.scope import Gang, Group, PolicyRule, Scope, Watch
 from kuberay_op.hooks.verdicts import Ruling
 
@@ -40,10 +40,13 @@ class Extra:
     """An object that a plugin asked for, and in which hook."""
 
     plugin: str
-    obj: Manifest
+    made: Made
     hook: str
-    #: The step of the plugin, if it says.
-    step: str = ""
+
+    @property
+    def obj(self) -> Manifest:
+        """The object itself."""
+        return self.made.obj
 
 
 class Hooks:
@@ -100,13 +103,13 @@ class Hooks:
         """Objects that plugins add to the owner's children."""
         hook = "kuberay_extra_objects"
         found = self._items(hook, {"scope": scope}, answers.made)
-        return [Extra(plugin, made.obj, hook, made.step) for plugin, made in found]
+        return [Extra(plugin, made, hook) for plugin, made in found]
 
     def gang_objects(self, scope: Scope, gang: Gang) -> list[Extra]:
         """The scheduler's objects for a gang; none without a scheduler."""
         hook = "kuberay_gang_objects"
         found = self._items(hook, {"scope": scope, "gang": gang}, answers.made, only=self.scheduler)
-        return [Extra(plugin, made.obj, hook, made.step) for plugin, made in found]
+        return [Extra(plugin, made, hook) for plugin, made in found]
 
     def finalizers(self, scope: Scope) -> dict[str, str]:
         """Finalizers that the owner must carry, each with the plugin that wants it."""

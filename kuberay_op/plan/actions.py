@@ -47,6 +47,10 @@ class Desired:
     once: bool = False
     #: Completes the object when it is made.
     seal: Seal | None = None
+    #: Deleted where it differs, and made again when it is gone, since the server does not let it be changed.
+    replace: bool = False
+    #: Others' finalizers that would hold such a deletion, and are taken off.
+    releases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,8 @@ class Delete:
     causes: tuple[Cause, ...] = ()
     lane: str = OBJECTS
     after: tuple[str, ...] = ()
+    #: Others' finalizers that are taken off first.
+    releases: tuple[str, ...] = ()
 
 
 Action = Create | Update | Delete

@@ -35,12 +35,21 @@ def _make_and_change(wanted: list[Desired], there: dict[Identity, Manifest]) -> 
         found = there.get(identity(item.obj)) if item.obj.get("metadata", {}).get("name") else None
         if found is None:
             yield Create(item.obj, item.reason, item.causes, item.seal, once=item.once)
-        elif not item.once and not found.get("metadata", {}).get("deletionTimestamp"):
+        elif found.get("metadata", {}).get("deletionTimestamp"):
+            if set(item.releases) & set(found["metadata"].get("finalizers") or ()):
+                yield _anew(item, found)
+        elif not item.once:
             before = fields_of(found)
             obj = padded(item.obj, before) if before else item.obj
             patch = merge_patch(found, obj, before)
-            if patch is not None:
+            if patch is not None and item.replace and set(patch) != {"metadata"}:
+                yield _anew(item, found)
+            elif patch is not None:
                 yield Update(obj, found, patch, item.reason, item.causes, before)
+
+
+def _anew(item: Desired, found: Manifest) -> Delete:
+    return Delete(found, "it must be made anew", item.causes, releases=item.releases)
 
 
 def _prune(wanted: list[Desired], there: dict[Identity, Manifest]) -> Iterator[Action]:

@@ -11,7 +11,7 @@ import yaml
 from kuberay_op.api import labels
 from kuberay_op.clock import SystemClock
 from kuberay_op.controllers.leftovers import leftovers
-from kuberay_op.controllers.resources import RAY_CLUSTERS
+from kuberay_op.controllers.resources import RAY_CLUSTERS, RAY_JOBS
 from kuberay_op.declarative.manifest import PluginManifest
 from kuberay_op.kube.client import Client
 from kuberay_op.kube.discovery import Discovery
@@ -26,6 +26,7 @@ from tests.schedulers.kit import (
     CRDS,
     GANG_LABEL,
     GANG_SCHEDULERS,
+    KAI,
     SCHEDULERS,
     VOLCANO,
     YUNIKORN,
@@ -238,6 +239,51 @@ async def test_a_cluster_without_the_scheduler_s_api_is_made_all_the_same(
 
 def _with_account() -> Json:
     return make.pod_template("ray-head", serviceAccountName="default")
+
+
+@every(VOLCANO, COSCHEDULING)
+async def test_a_job_holds_room_while_it_may_run(world: World) -> None:
+    """Volcano's group is the job's; that of scheduler-plugins is its cluster's."""
+    parts = (make.labels({GANG_LABEL: ""}), make.workers(2), make.spec(submissionMode="HTTPMode"))
+    job = make.rayjob("train", make.namespace(world.namespace), *parts)
+    await world.client.create(RAY_JOBS, job, reason="a test")
+
+    async def says(wanted: Told | None) -> bool:
+        return world.scheduler.read(await world.objects(), []) == wanted
+
+    async def suspend(value: bool) -> None:
+        body = {"spec": {"suspend": value}}
+        await world.client.patch(RAY_JOBS, "train", world.namespace, body, reason="a test")
+
+    await eventually(lambda: says(told(world.scheduler, 3)))
+    (group,) = await world.objects()
+    kind = "RayJob" if world.scheduler is VOLCANO else "RayCluster"
+    assert group["metadata"]["ownerReferences"][0]["kind"] == kind
+    await suspend(True)
+    await eventually(lambda: says(Told(0, {}) if world.scheduler is VOLCANO else None))
+    await suspend(False)
+    await eventually(lambda: says(told(world.scheduler, 3)))
+    await world.client.delete(RAY_JOBS, "train", world.namespace, reason="a test")
+
+    async def gone() -> bool:
+        return not await world.objects()
+
+    await eventually(gone)
+
+
+@every(KAI)
+async def test_kai_refuses_a_job_that_would_never_start(world: World) -> None:
+    parts = (make.workers(1), make.spec(submissionMode="K8sJobMode"))
+    job = make.rayjob("train", make.namespace(world.namespace), *parts)
+    await world.client.create(RAY_JOBS, job, reason="a test")
+
+    async def said() -> list[str]:
+        events = (await world.client.list(EVENTS, world.namespace)).items
+        return [event["note"] for event in events if event["reason"] == "PluginRefuses"]
+
+    (note, *_) = await eventually(said)
+    assert "use HTTPMode, SidecarMode or InteractiveMode" in note
+    assert (await world.client.list(RAY_CLUSTERS, world.namespace)).items == []
 
 
 async def test_another_scheduler_takes_over_and_the_old_one_s_objects_go_with_their_owner(

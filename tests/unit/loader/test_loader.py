@@ -77,6 +77,11 @@ def test_the_reference_s_ways_to_ask_for_a_scheduler(wanted: Wanted, gates: str,
         (Wanted(batch_scheduler="volcano", enable_batch_scheduler=True), "", "are both set"),
         (Wanted(batch_scheduler="volcano"), "KubernetesWAS=true", "KubernetesWAS excludes"),
         (
+            Wanted(batch_scheduler="kubernetes-was-v1alpha2"),
+            "",
+            "is not chosen by name; turn on the feature gate",
+        ),
+        (
             Wanted(enabled={"volcano": True}, batch_scheduler="kai-scheduler"),
             "",
             "'kai' is the batch scheduler",

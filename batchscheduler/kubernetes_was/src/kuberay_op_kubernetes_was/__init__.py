@@ -1,0 +1,1 @@
+"""The plugin kubernetes-was: all of it stands in ``plugin.yaml``."""
