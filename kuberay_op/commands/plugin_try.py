@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -79,10 +79,11 @@ def try_plugin(manifest: PluginManifest, options: Mapping[str, Any], owner: Mani
         owner = freeze(defaulted.obj)
     scope = Scope(owner=owner, now=datetime.now(UTC), gate=Gates.default().enabled)
     kind = RayClusterKind(Config(), rng=Random(0))  # noqa: S311 (the same names every time)
+    scope = replace(scope, gang=kind.gang(scope))
     for before, after in zip(_made(kind, scope, without), _made(kind, scope, with_it), strict=True):
         if before[0] != after[0]:
             yield _changed(before[0], after[0], after[1])
-    for extra in _extras(kind, scope, with_it):
+    for extra in _extras(scope, with_it):
         yield Tried("added", _title(extra.obj), _diff({}, extra.obj))
 
 
@@ -101,8 +102,8 @@ def _made(kind: RayClusterKind, scope: Scope, hooks: Hooks) -> list[tuple[Manife
     return [(item.obj, item.causes) for item in (*wanted.objects, *wanted.actions)]
 
 
-def _extras(kind: RayClusterKind, scope: Scope, hooks: Hooks) -> list[Extra]:
-    return [*hooks.extra_objects(scope), *hooks.gang_objects(scope, kind.gang(scope))]
+def _extras(scope: Scope, hooks: Hooks) -> list[Extra]:
+    return [*hooks.extra_objects(scope), *hooks.gang_objects(scope, scope.gang)]
 
 
 def _changed(before: Manifest, after: Manifest, causes: tuple[Cause, ...]) -> Tried:

@@ -66,6 +66,7 @@ class DeclarativePlugin:
             (CompiledStep(step, loop=step.loop, makes=step.template), step) for step in manifest.objects
         ]
         self._finalizers = [(CompiledStep(step, makes=step.job), step) for step in manifest.finalizers]
+        self._last_gang: tuple[Gang | None, dict[str, Any]] = (None, {})
 
     @property
     def kuberay_hooks(self) -> frozenset[str]:
@@ -148,7 +149,7 @@ class DeclarativePlugin:
     @hookimpl
     def kuberay_gang_objects(self, scope: Scope, gang: Gang, options: Options) -> Iterable[Made]:
         """The ``objects`` section, when this plugin is the batch scheduler."""
-        return self._make_objects(scope, options, {"gang": _bound_gang(gang)})
+        return self._make_objects(scope, options, {"gang": self._gang(gang)})
 
     # -- admission -------------------------------------------------------------------------------------------
 
@@ -223,9 +224,17 @@ class DeclarativePlugin:
     ) -> Sequence[Patch] | None:
         subject, budget = Subject(scope.owner, obj, group.role if group else ""), Budget()
         bound = {"name": group.name, "role": group.role, "spec": group.spec} if group else None
-        gang = _bound_gang(scope.gang) if self.schedules else None
+        gang = self._gang(scope.gang) if self.schedules else None
         variables = self._variables(subject, options, budget, group=bound, gang=gang)
         return list(_patched(self._patches, subject, variables, budget))
+
+    def _gang(self, gang: Gang) -> dict[str, Any]:
+        """The gang as steps see it; counted once for all Pods of a pass."""
+        last, bound = self._last_gang
+        if gang is not last:
+            bound = _bound_gang(gang)
+            self._last_gang = gang, bound
+        return bound
 
     def _make_objects(self, scope: Scope, options: Options, more: Mapping[str, Any]) -> list[Made]:
         subject, budget = Subject(owner=scope.owner), Budget()
