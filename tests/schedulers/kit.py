@@ -108,6 +108,15 @@ def _pod_group(objects: Sequence[Json], _: Sequence[Json]) -> Told | None:
     return Told(group["spec"]["minMember"], group["spec"]["minResources"])
 
 
+def _workload(objects: Sequence[Json], _: Sequence[Json]) -> Told | None:
+    if not objects:
+        return None
+    workload, group = objects
+    (template,) = workload["spec"]["podGroupTemplates"]
+    assert template["schedulingPolicy"] == group["spec"]["schedulingPolicy"]
+    return Told(group["spec"]["schedulingPolicy"]["gang"]["minCount"], {})
+
+
 def task_groups(pod: Json) -> list[Json]:
     """YuniKorn's task groups on a Pod."""
     text = (pod["metadata"].get("annotations") or {}).get("yunikorn.apache.org/task-groups")
@@ -148,7 +157,19 @@ COSCHEDULING: Final = Scheduler(
     label=True,
 )
 
+#: Kubernetes itself; it is told how many, not how much, and nothing about clusters that scale.
+WAS: Final = Scheduler(
+    "kubernetes-was",
+    "default-scheduler",
+    _workload,
+    Resource("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup"),
+    label=True,
+    gates="KubernetesWAS=true",
+)
+
+#: Those that every Kubernetes can have.
 SCHEDULERS: Final = (VOLCANO, YUNIKORN, KAI, COSCHEDULING)
+ALL: Final = (*SCHEDULERS, WAS)
 
 #: Those that are told about gangs.
 GANG_SCHEDULERS: Final = (VOLCANO, YUNIKORN, COSCHEDULING)

@@ -8,12 +8,13 @@ import pytest
 
 from kuberay_op.testing import make
 from tests.schedulers.kit import (
+    ALL,
     COSCHEDULING,
     GANG_LABEL,
     GANG_SCHEDULERS,
     KAI,
-    SCHEDULERS,
     VOLCANO,
+    WAS,
     YUNIKORN,
     Json,
     Scheduler,
@@ -36,7 +37,7 @@ GPU_POD = pod(**{"nvidia.com/gpu": "1"})
 def fixture(*parts: make.Part, worker: Json = GPU_POD, **group: Any) -> Json:
     """Head and two of one to four workers, as in the reference's own tests."""
     sizes = {"minReplicas": 1, "maxReplicas": 4, "template": worker, **group}
-    parts = (make.labels({GANG_LABEL: ""}), make.head(template=pod()), make.workers(2, **sizes), *parts)
+    parts = (make.labels({GANG_LABEL: "true"}), make.head(template=pod()), make.workers(2, **sizes), *parts)
     return make.raycluster("demo", make.stored(), *parts)
 
 
@@ -75,7 +76,28 @@ def test_gangs_are_counted_alike(scheduler: Scheduler, owner: Json, told: Told) 
     assert offline(scheduler, owner).told(scheduler) == told
 
 
-@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=lambda each: each.name)
+@pytest.mark.parametrize(("owner", "told"), [case[1:] for case in GANGS], ids=[case[0] for case in GANGS])
+def test_kubernetes_itself_is_told_how_many_unless_that_may_change(owner: Json, told: Told) -> None:
+    scales = owner["spec"].get("enableInTreeAutoscaling")
+    assert offline(WAS, owner).told(WAS) == (None if scales else Told(told.members, {}))
+
+
+@pytest.mark.parametrize("value", ["", "false", "yes"])
+def test_kubernetes_itself_wants_the_label_to_say_true(value: str) -> None:
+    found = offline(WAS, fixture(make.labels({GANG_LABEL: value})))
+    assert found.told(WAS) is None
+    assert "schedulingGroup" not in found.pods["headgroup"]["spec"]
+
+
+def test_kubernetes_itself_keeps_a_gang_whose_groups_change_names() -> None:
+    def objects(owner: Json) -> list[Json]:
+        return offline(WAS, owner).objects
+
+    renamed = fixture(lambda obj: obj["spec"]["workerGroupSpecs"][0].update(groupName="others"))
+    assert objects(renamed) == objects(fixture())
+
+
+@pytest.mark.parametrize("scheduler", ALL, ids=lambda each: each.name)
 def test_every_pod_is_handed_over_whatever_its_template_says(scheduler: Scheduler) -> None:
     template = {"spec": {**pod()["spec"], "schedulerName": "the-user-s"}}
     found = offline(scheduler, fixture(make.head(template=template)))
@@ -98,20 +120,21 @@ def test_without_the_label_pods_are_scheduled_one_by_one(scheduler: Scheduler) -
     assert not any("scheduling.x-k8s.io/pod-group" in each for each in marks)
 
 
-@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=lambda each: each.name)
+@pytest.mark.parametrize("scheduler", ALL, ids=lambda each: each.name)
 def test_a_suspended_cluster_asks_for_nothing(scheduler: Scheduler) -> None:
     told = offline(scheduler, fixture(make.suspended())).told(scheduler)
     assert told in (None, Told(0, {}))
 
 
-@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=lambda each: each.name)
+@pytest.mark.parametrize("scheduler", ALL, ids=lambda each: each.name)
 def test_a_plugin_asks_for_no_more_rights_than_its_objects_need(scheduler: Scheduler) -> None:
     rules = scheduler.manifest().get("rbac", [])
     if scheduler.resource is None:
         assert rules == []
     else:
         (rule,) = rules
-        assert (rule["apiGroups"], rule["resources"]) == ([scheduler.resource.group], ["podgroups"])
+        assert rule["apiGroups"] == [scheduler.resource.group]
+        assert set(rule["resources"]) <= {"podgroups", "workloads"}
 
 
 # --- Volcano

@@ -23,7 +23,7 @@ import yaml
 from kuberay_op.testing import make
 from kuberay_op.testing.controlplane import ControlPlane
 from kuberay_op.testing.crds import install_crds
-from tests.schedulers.kit import CRDS, SCHEDULERS
+from tests.schedulers.kit import ALL, CRDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.apiserver, pytest.mark.timeout(1800)]
 
@@ -157,20 +157,21 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 def test_the_suite_passes_on_wheels(environment: Environment) -> None:
     where = environment.call("python", "-c", "import kuberay_op, kuberay_op_volcano as v; print(v.__file__)")
     assert str(environment.folder) in where.stdout
-    flags = ["-q", "-c", os.devnull, "--rootdir", environment.folder, "-o", "asyncio_mode=auto",
-             "--import-mode=importlib", "-p", "no:cacheprovider"]  # fmt: skip
+    flags = ["-q", "-c", os.devnull, "-o", "asyncio_mode=auto", "--import-mode=importlib"]
+    flags += ["-p", "no:cacheprovider", "--rootdir", str(environment.folder)]
     done = environment.call("python", "-m", "pytest", *flags, environment.folder / "tests" / "schedulers")
     assert " passed" in done.stdout
     assert " failed" not in done.stdout
 
 
 def test_every_package_can_be_missing(environment: Environment) -> None:
-    for scheduler in SCHEDULERS:
+    for scheduler in ALL:
         listed = json.loads(environment.call("kuberay-op", "plugin", "list", "--output", "json").stdout)
         package = next(each["source"].split()[0] for each in listed if each["name"] == scheduler.name)
         environment.uv("uninstall", package)
         try:
-            words = ("rbac", "--batch-scheduler", scheduler.name, "--feature-gates", scheduler.gates)
+            named = scheduler.wanted.batch_scheduler
+            words = ("rbac", "--batch-scheduler", named, "--feature-gates", scheduler.gates)
             done = environment.call("kuberay-op", *words, check=False)
             assert done.returncode == 1
             assert f"is not installed; install {package!r}" in done.stderr
