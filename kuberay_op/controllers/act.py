@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from kuberay_op.api import reasons
@@ -82,12 +83,26 @@ class Actor:
                     )
                     self._expect("changed", key, resource, done.object)
                 case Delete():
+                    if action.releases:
+                        await self._take_off(key, resource, action)
                     done = await self._applier.delete(resource, action.obj, reason=action.reason, owner=key)
                     self._expect("deleted", key, resource, action.obj)
                     done = done._replace(object={})
             return Outcome(action, freeze(done.object), changed=done.action is not Done.UNCHANGED)
         except OperatorError as error:
             return Outcome(action, error=error)
+
+    async def _take_off(self, key: Key, resource: Resource, action: Delete) -> None:
+        """Take finalizers off an object that is to go; whose they were has nothing left to wait for."""
+        metadata = action.obj["metadata"]
+        there = list(metadata.get("finalizers") or ())
+        left = [each for each in there if each not in action.releases]
+        if left != there:
+            body = {"metadata": {"finalizers": left, "resourceVersion": metadata["resourceVersion"]}}
+            with suppress(NotFound):
+                await self._client.patch(
+                    resource, metadata["name"], metadata["namespace"], body, reason=action.reason, owner=key
+                )
 
     async def _create_sealed(self, key: Key, resource: Resource, action: Create) -> Applied:
         """Make an object with a fresh secret in it. If there is one by now it stays: others may use it."""
