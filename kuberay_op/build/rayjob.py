@@ -45,7 +45,11 @@ def job_cluster(job: RayJob, config: Config) -> Json:
 def job_head_service(job: RayJob, cluster: RayCluster, config: Config) -> Json:
     """The Service that leads to the head of whichever cluster the job runs on now."""
     obj = service.head_service(cluster, config)
+    # Of the annotations only those of the user's own Service: the others are for the cluster's.
+    own = (cluster.spec.head_group_spec.head_service.get("metadata") or {}).get("annotations")
+    obj["metadata"].pop("annotations", None)
     obj["metadata"] |= {
+        **({"annotations": dict(own)} if own else {}),
         "name": names.head_service(job.name),
         "namespace": job.namespace,
         "labels": {

@@ -139,10 +139,19 @@ def _options(job: RayJob) -> list[str]:
 
 def _json(value: Any) -> str:
     """JSON as Go writes it: keys sorted, and nothing in it that would mean something to a web page."""
-    text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    text = orjson.dumps(_whole(value), option=orjson.OPT_SORT_KEYS).decode()
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text
+
+
+def _whole(value: Any) -> Any:
+    """The value with whole numbers as such: ``1.0`` is ``1``."""
+    if isinstance(value, dict):
+        return {key: _whole(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _quoted(text: str) -> str:
@@ -210,10 +219,12 @@ def _default_container(cluster: RayCluster) -> Json:
 
 def _tell(container: Json, job: RayJob, cluster: RayCluster) -> None:
     """Say which job and where; a user's own command has nothing else to go by."""
+    address = job.status.dashboard_url
     env.add(
         container,
         env.variable(names_of.PYTHONUNBUFFERED, "1"),
-        env.variable(names_of.RAY_DASHBOARD_ADDRESS, job.status.dashboard_url),
+        # Not known yet when a sidecar is made; an empty value is not written.
+        {"name": names_of.RAY_DASHBOARD_ADDRESS, **({"value": address} if address else {})},
         env.variable(names_of.RAY_JOB_SUBMISSION_ID, job.status.job_id),
     )
     add_token(container, cluster)

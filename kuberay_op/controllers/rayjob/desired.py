@@ -97,7 +97,10 @@ class RayJobKind(Kind):
             service = hooks.patch_object(scope, job_head_service(at.job, at.cluster, self._config))
             yield Desired(service.obj, "the job has an address of its own", causes_of(service.changes))
         if step.submitter and at.submitter is None and at.cluster is not None:
-            yield self._submitter(at, at.cluster, scope, hooks)
+            # Where the dashboard is may have been found out just now.
+            known = {name: value for name, value in step.fields.items() if name == "dashboardURL"}
+            job = RayJob({**at.job.raw, "status": {**at.job.status.raw, **known}})
+            yield self._submitter(job, at.cluster, scope, hooks)
 
     def _cluster(self, at: Situation, scope: Scope, hooks: Hooks) -> Desired:
         built = hooks.patch_object(scope, job_cluster(at.job, self._config))
@@ -106,15 +109,15 @@ class RayJobKind(Kind):
             built = replace(scheduled, changes=built.changes + scheduled.changes)
         return Desired(built.obj, "the job needs a cluster", causes_of(built.changes), once=True)
 
-    def _submitter(self, at: Situation, cluster: RayCluster, scope: Scope, hooks: Hooks) -> Desired:
-        template = submitter_template(at.job, cluster, self._config)
+    def _submitter(self, job: RayJob, cluster: RayCluster, scope: Scope, hooks: Hooks) -> Desired:
+        template = submitter_template(job, cluster, self._config)
         kind = {"apiVersion": "v1", "kind": "PodTemplate"}
         group = Group(labels.SUBMITTER_GROUP, "submitter", {"template": template})
         pod = hooks.patch_pod(scope, group, {**kind, **template})
         own = {name: value for name, value in pod.obj.items() if name not in kind}
-        job = hooks.patch_object(scope, submitter_job(at.job, thaw(own)))
-        causes = causes_of((*pod.changes, *job.changes))
-        return Desired(job.obj, "somebody must submit the job", causes, once=True)
+        made = hooks.patch_object(scope, submitter_job(job, thaw(own)))
+        causes = causes_of((*pod.changes, *made.changes))
+        return Desired(made.obj, "somebody must submit the job", causes, once=True)
 
     def _actions(self, at: Situation, step: Step) -> Iterator[Action]:
         for obj, why in step.deletes:

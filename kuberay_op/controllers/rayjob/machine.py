@@ -108,7 +108,7 @@ def initializing(at: Situation, rng: Random) -> Step:
     if ended is not None:
         return ended
     if at.cluster_taken:
-        return Step(at.state, {"rayClusterName": names.with_suffix(at.job.name, rng)})
+        return Step(at.state, {"rayClusterName": names.with_suffix(at.job.name, rng)}, seconds=0.0)
     seconds = soonest(until(active_deadline(at), at.now), until(pre_running_deadline(at), at.now))
     cluster = at.cluster
     if cluster is None:

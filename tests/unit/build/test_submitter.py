@@ -65,7 +65,9 @@ def test_the_options_come_in_the_order_of_the_reference() -> None:
     found = command(
         make.spec(
             entrypoint="  python x.py && ls $HOME \n",
-            runtimeEnvYAML="pip: [a]\nenv_vars: {DAY: 2026-01-31, X: on, TIME: 12:30, Q: 'a\"b', C: <&>}",
+            runtimeEnvYAML=(
+                "pip: [a]\nenv_vars: {DAY: 2026-01-31, X: on, TIME: 12:30, Q: 'a\"b', C: <&>, F: 1.0}"
+            ),
             metadata={"z": "1", "a": "é"},
             entrypointNumCpus=1,
             entrypointNumGpus=0.5,
@@ -74,7 +76,7 @@ def test_the_options_come_in_the_order_of_the_reference() -> None:
         attach=False,
     )
     env = (
-        r'"{\"env_vars\":{\"C\":\"\\u003c\\u0026\\u003e\",\"DAY\":\"2026-01-31\",'
+        r'"{\"env_vars\":{\"C\":\"\\u003c\\u0026\\u003e\",\"DAY\":\"2026-01-31\",\"F\":1,'
         r'\"Q\":\"a\\\"b\",\"TIME\":\"12:30\",\"X\":true},\"pip\":[\"a\"]}"'
     )
     assert found == (
@@ -245,7 +247,7 @@ def test_a_sidecar_in_the_head(restarts: bool) -> None:
     assert "healthy at http://127.0.0.1:8265 ..." in line
     assert ("--follow" in line) == restarts
     assert line.endswith("--follow j-abcde" if restarts else "-- python main.py ;")
-    assert {"name": "RAY_DASHBOARD_ADDRESS", "value": ""} in container["env"]
+    assert {"name": "RAY_DASHBOARD_ADDRESS"} in container["env"]
 
 
 def test_a_sidecar_finds_another_port() -> None:

@@ -28,6 +28,7 @@ from kuberay_op.plan.actions import Create, Delete, Outcome, Update
 from kuberay_op.testing import make
 from kuberay_op.testing.operator import make_hooks
 from tests.unit.controllers.rayjob.situations import (
+    DASHBOARD,
     HEAD_SERVICE,
     NOW,
     at,
@@ -71,6 +72,14 @@ def test_a_service_that_leads_elsewhere_is_turned_round_and_one_that_does_not_is
     assert wanted() == ["j-head-svc"]
     assert wanted(service("old")) == ["j-head-svc"]
     assert wanted(service("c")) == []
+
+
+def test_the_submitter_knows_the_address_that_was_just_found() -> None:
+    of = scope(job("Initializing", mode="K8sJobMode"), **around())
+    (found,) = kind().wanted(of, make_hooks({})).objects
+    (container,) = found.obj["spec"]["template"]["spec"]["containers"]
+    assert {"name": "RAY_DASHBOARD_ADDRESS", "value": DASHBOARD} in container["env"]
+    assert f"--address http://{DASHBOARD} " in container["args"][0]
 
 
 def test_the_job_itself_can_be_deleted() -> None:

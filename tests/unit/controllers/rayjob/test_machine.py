@@ -112,6 +112,7 @@ def test_a_name_that_is_taken_is_given_up() -> None:
     found = step(situation(job("Initializing"), cluster_taken=True))
     assert found.state == "Initializing"
     assert str(found.fields["rayClusterName"]).startswith("j-")
+    assert found.seconds == 0, "there is more to do"
     assert not found.cluster
 
 
