@@ -81,7 +81,10 @@ async def manager(log: Path, *flags: str) -> AsyncIterator[None]:
     try:
         yield
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.wait(), 60) == 0, "see its log"
+        assert await asyncio.wait_for(process.wait(), 60) == 0
+    except BaseException as error:
+        error.add_note((await asyncio.to_thread(log.read_text))[-5000:])
+        raise
     finally:
         if process.returncode is None:
             process.kill()
@@ -157,6 +160,7 @@ async def test_all_of_it_with_the_printed_role(
         await eventually(told)
     text = log.read_text()
     assert "forbidden" not in text.lower()
+    assert "\tcontrollers.NetworkPolicy\treconciled" in text
     assert "does not serve cert-manager.io/v1" in text
     summary = [line.split(maxsplit=2) for line in text.splitlines() if line.startswith("  ")]
     assert ["webhook", f"127.0.0.1:{port},", f"own authority in Secret default/{SECRET}, trusted by "
