@@ -122,6 +122,7 @@ class Actor:
             Create(
                 owned(obj, scope.owner, ruling.plugin, waited_for=True),
                 f"plugin {ruling.plugin} waits for it",
+                once=True,
             )
             for obj in objects
             if identity(obj) not in there

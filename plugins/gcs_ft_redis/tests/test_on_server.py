@@ -1,6 +1,6 @@
 """Clusters deleted on a real API server: whatever Redis and the Job do, they go within their deadline.
 
-The nodes are kwok's: a Pod of a Job is "run" by marking it as ended well. What the Job's command does is tested
+The nodes are kwok's: a Pod of a Job is "run" by marking it as ended well. What the command does is tested
 in ``test_job.py``; what the operator does to a real Redis, here and in ``test_clearing.py``.
 """
 
@@ -58,6 +58,17 @@ async def told(world: World, reason: str) -> str:
     """The event with this reason."""
     notes: list[str] = await eventually(lambda: world.said("c", reason))
     return notes[0]
+
+
+async def waits(world: World) -> dict[str, Any]:
+    """The condition, once it is the Job that is waited for."""
+
+    async def said() -> dict[str, Any] | None:
+        found = await world.agreement("c")
+        return found if "Job" in found.get("message", "") else None
+
+    found: dict[str, Any] = await eventually(said)
+    return found
 
 
 def ends(world: World, outcome: str) -> float:
@@ -142,6 +153,44 @@ async def test_a_head_on_a_lost_node_holds_nobody(start: Start) -> None:
         assert await told(world, "CreatedRedisCleanupJob"), "the clean-up was begun all the same"
         free = {"metadata": {"finalizers": None}}
         await world.operator.client.patch(PODS, name, world.namespace, free, reason="a test")
+
+
+async def test_a_job_that_kuberay_has_begun_is_waited_for(start: Start) -> None:
+    """An operator that takes over in the middle of a deletion finds a Job that is not quite ours."""
+    async with start(on=False) as world:
+        made = await world.create("c", make.redis())
+        await world.has_head("c")
+    owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "c", "uid": made["metadata"]["uid"]}
+    job = {
+        "metadata": {
+            "name": "c-redis-cleanup",
+            "namespace": world.namespace,
+            "labels": {"app.kubernetes.io/created-by": "kuberay-operator"},
+            "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
+        },
+        "spec": {
+            "suspend": True,
+            "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "x", "image": "x"}]}},
+        },
+    }
+    async with start() as world:
+
+        async def claimed() -> bool:
+            return FINALIZER in (await world.cluster("c"))["metadata"].get("finalizers", ())
+
+        await world.edit("c", {"metadata": {"labels": {"look": "again"}}})
+        await eventually(claimed)
+        before = await world.operator.client.create(JOBS, job, reason="the other operator")
+        await world.delete(RAY_CLUSTERS, "c")
+
+        assert "waiting for Job" in (await waits(world))["message"]
+        found = await world.get(JOBS, "c-redis-cleanup")
+        assert found is not None
+        assert found["metadata"]["uid"] == before["metadata"]["uid"]
+        go_on = {"spec": {"suspend": False}}
+        await world.operator.client.patch(JOBS, "c-redis-cleanup", world.namespace, go_on, reason="a test")
+        await world.gone(RAY_CLUSTERS, "c")
+        assert "has removed the keys" in await told(world, "FinalizerReleased")
 
 
 async def test_nobody_is_stuck_when_the_plugin_is_gone(start: Start) -> None:
