@@ -54,6 +54,23 @@ async def look(
         return Live(found, kinds.missing, routes)
 
 
+async def everything(
+    setting: Setting, namespaces: Sequence[str], *, kubeconfig: str | None, context: str | None
+) -> Live:
+    """Read all our objects in these namespaces (in all when none is named) and all that belongs to them."""
+    owners: list[dict[str, Any]] = []
+    async with await Client.connect(kubeconfig, context=context, deadline=DEADLINE) as client:
+        for resource in _OWNERS.values():
+            for namespace in namespaces or (None,):
+                try:
+                    listed = await client.list(resource, namespace)
+                except Forbidden as error:
+                    raise Misconfigured(f"all objects must be seen to be sure: {error}") from error
+                kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+                owners += [{**kind, **obj} for obj in listed.items]
+    return await look(setting, owners, kubeconfig=kubeconfig, context=context)
+
+
 async def _one(
     client: Client, setting: Setting, owner: dict[str, Any], kinds: Kinds, *, routes: bool
 ) -> tuple[dict[str, Any], list[Mapping[str, Any]] | None]:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 import yaml
@@ -38,51 +38,61 @@ class Setting:
 
 
 def options(function: F) -> F:
-    """The options that both commands have."""
-    for option in reversed(
-        (
-            click.option(
-                "-f",
-                "--filename",
-                "filenames",
-                multiple=True,
-                required=True,
-                metavar="FILE|-",
-                help="A file with RayClusters or RayJobs, or - for standard input. May be repeated.",
-            ),
-            click.option(
-                "--plugin",
-                "names",
-                multiple=True,
-                metavar="NAME",
-                help="A plugin to switch on, or off with a - before its name. May be repeated.",
-            ),
-            click.option("--batch-scheduler", default="", help="Batch scheduler, as the operator has it."),
-            click.option(
-                "--set",
-                "settings",
-                multiple=True,
-                metavar="PLUGIN.OPTION=VALUE",
-                help="An option of a plugin. May be repeated.",
-            ),
-            click.option(
-                "--plugin-folder",
-                "folders",
-                multiple=True,
-                type=click.Path(exists=True, file_okay=False, path_type=Path),
-                help="Folder of YAML plugins; may be repeated.",
-            ),
-            click.option(
-                "--config",
-                type=click.Path(exists=True, dir_okay=False, path_type=Path),
-                help="The operator's configuration file.",
-            ),
-            click.option("--feature-gates", default="", help="Gates, such as RayMultiHostIndexing=false."),
-            click.option("-n", "--namespace", default="", help="Namespace of objects that name none."),
-        )
-    ):
+    """The options of commands that read files."""
+    return _add(function, (_FILES, *_OPERATOR, _NAMESPACE))
+
+
+def operator_options(function: F) -> F:
+    """The options that say what the operator is like."""
+    return _add(function, _OPERATOR)
+
+
+def _add(function: F, chosen: Iterable[Callable[[F], F]]) -> F:
+    for option in reversed(tuple(chosen)):
         function = option(function)
     return function
+
+
+_FILES: Final = click.option(
+    "-f",
+    "--filename",
+    "filenames",
+    multiple=True,
+    required=True,
+    metavar="FILE|-",
+    help="A file with RayClusters or RayJobs, or - for standard input. May be repeated.",
+)
+_NAMESPACE: Final = click.option("-n", "--namespace", default="", help="Namespace of objects that name none.")
+_OPERATOR: Final = (
+    click.option(
+        "--plugin",
+        "names",
+        multiple=True,
+        metavar="NAME",
+        help="A plugin to switch on, or off with a - before its name. May be repeated.",
+    ),
+    click.option("--batch-scheduler", default="", help="Batch scheduler, as the operator has it."),
+    click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="PLUGIN.OPTION=VALUE",
+        help="An option of a plugin. May be repeated.",
+    ),
+    click.option(
+        "--plugin-folder",
+        "folders",
+        multiple=True,
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        help="Folder of YAML plugins; may be repeated.",
+    ),
+    click.option(
+        "--config",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="The operator's configuration file.",
+    ),
+    click.option("--feature-gates", default="", help="Gates, such as RayMultiHostIndexing=false."),
+)
 
 
 def load(
