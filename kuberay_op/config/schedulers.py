@@ -28,10 +28,6 @@ def scheduler_name(name: str, *, legacy: bool, workload_aware: bool) -> str:
                 "turn off the gate or leave out both"
             )
         return WORKLOAD_AWARE
-    if name == WORKLOAD_AWARE:
-        raise Misconfigured(
-            f"batch-scheduler: {name!r} is not chosen by name; turn on the feature gate KubernetesWAS"
-        )
     if name and legacy:
         raise Misconfigured(
             f"batch-scheduler ({name!r}) and enable-batch-scheduler are both set; use batch-scheduler alone"

@@ -52,6 +52,9 @@ from kuberay_op.plan.actions import Action, Create, Manifest, Outcome, Wanted
 from kuberay_op.plan.diff import diff, identity
 from kuberay_op.runtime.result import Result
 
+#: The hook that gives the objects of a batch scheduler.
+GANG_OBJECTS: Final = "kuberay_gang_objects"
+
 #: Answers of the API server that say that the object itself is wrong.
 THEIRS: Final = (BadRequest, Forbidden, InvalidObject, NotOurs)
 
@@ -262,6 +265,8 @@ class Pipeline:
             await self._let_go(key, scope, observed, gang)
         wanted, lacking = await self._hooks.dispatcher.build(lambda: self._wanted(scope))
         acted = await self._act(key, scope, observed, gang, wanted)
+        if any(map(self._of_gang, acted.outcomes)) and self._kind.lets_go(scope) == "also":
+            self._has_let_go(scope)
         everything = (*acted.outcomes, *acted.resting)
         stopped = self._blamed(everything) or acted.held
         hold = stopped or lacking
@@ -309,16 +314,22 @@ class Pipeline:
         match self._kind.lets_go(scope):
             case "first":
                 await self._obey(key, scope, observed, await self._hooks.release_gang(scope, gang))
-                note = f"the batch scheduler {self._hooks.scheduler} has let go of {gang.name}"
-                self._recorder.normal(
-                    scope.owner, reasons.BATCH_SCHEDULER_CLEANED_UP, reasons.ACTION_CLEANUP, note
-                )
+                self._has_let_go(scope)
             case "also":
                 try:
                     await self._hooks.release_gang(scope, gang)
                 except PluginError as error:
                     reason = reasons.FAILED_TO_CLEANUP_BATCH_SCHEDULER
                     self._recorder.warning(scope.owner, reason, reasons.ACTION_CLEANUP, str(error))
+
+    def _has_let_go(self, scope: Scope) -> None:
+        note = f"the batch scheduler {self._hooks.scheduler} has let go of {scope.gang.name}"
+        self._recorder.normal(scope.owner, reasons.BATCH_SCHEDULER_CLEANED_UP, reasons.ACTION_CLEANUP, note)
+
+    def _of_gang(self, done: Outcome) -> bool:
+        """Whether an object of the batch scheduler was written."""
+        made = done.error is None and done.changed
+        return made and any(cause.hook == GANG_OBJECTS for cause in done.action.causes)
 
     def _told(self, scope: Scope, status: Mapping[str, Any]) -> bool:
         """A status was written: say so, and whether there is something to be done at once."""

@@ -69,6 +69,11 @@ def choose(
         if name not in available:
             reasons[name] = f"missing: not installed; the package is kuberay-op-{name}"
 
+    if wanted.batch_scheduler == WORKLOAD_AWARE:
+        raise Misconfigured(
+            f"the batch scheduler {WORKLOAD_AWARE!r} is not chosen by name; turn on the feature gate "
+            "KubernetesWAS"
+        )
     scheduler = ""
     name = scheduler_name(
         wanted.batch_scheduler,

@@ -271,6 +271,23 @@ async def test_a_job_holds_room_while_it_may_run(world: World) -> None:
     await eventually(gone)
 
 
+@every(VOLCANO)
+async def test_a_job_that_has_ended_holds_nothing(world: World) -> None:
+    over = make.spec(submissionMode="HTTPMode", activeDeadlineSeconds=1)
+    job = make.rayjob("train", make.namespace(world.namespace), make.workers(1), over)
+    await world.client.create(RAY_JOBS, job, reason="a test")
+
+    async def said() -> list[str]:
+        events = (await world.client.list(EVENTS, world.namespace)).items
+        return [event["note"] for event in events if event["reason"] == "BatchSchedulerCleanedUp"]
+
+    async def nothing() -> bool:
+        return world.scheduler.read(await world.objects(), []) == Told(0, {})
+
+    await eventually(nothing)
+    assert await eventually(said) == ["the batch scheduler volcano has let go of train"]
+
+
 @every(KAI)
 async def test_kai_refuses_a_job_that_would_never_start(world: World) -> None:
     parts = (make.workers(1), make.spec(submissionMode="K8sJobMode"))

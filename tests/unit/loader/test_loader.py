@@ -51,7 +51,8 @@ def test_defaults_are_on_and_others_off_until_named() -> None:
     on = chosen(Wanted(enabled={"mine": True, "gcs-ft-redis": False}), *plugins)
     assert list(on.manifests) == ["autoscaler-rbac", "mine"]
     assert on.reasons["yours"] == "off: default"
-    assert on.reasons["gcs-ft-redis"] == "missing: not installed; the package is kuberay-op-gcs-ft-redis"
+    bare = chosen(Wanted(), manifest("mine"))
+    assert bare.reasons["gcs-ft-redis"] == "missing: not installed; the package is kuberay-op-gcs-ft-redis"
 
 
 @pytest.mark.parametrize(
