@@ -17,7 +17,7 @@ import yaml
 from kuberay_op.controllers.resources import RAY_CLUSTERS
 from kuberay_op.kube.client import Client
 from kuberay_op.kube.errors import NotFound
-from kuberay_op.kube.resource import CONFIG_MAPS, PODS
+from kuberay_op.kube.resource import CONFIG_MAPS, PODS, Resource
 from kuberay_op.testing import make
 from kuberay_op.testing.audit import AuditLog
 from kuberay_op.testing.controlplane import ControlPlane
@@ -30,6 +30,8 @@ pytestmark = [
         milliseconds=10_000
     ),  # this loop only drives; the operator is a process of its own
 ]
+
+SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 
 USER = "system:serviceaccount:kuberay-system:kuberay-operator"
 
@@ -49,6 +51,22 @@ RARE = {
     ("*", "persistentvolumeclaims"): "the gate GCSFaultToleranceEmbeddedStorage is on",
     ("*", "routes"): "the cluster is OpenShift",
     ("*", "secrets"): "a cluster has token authentication",
+    ("create", "rayclusters"): "a RayJob needs one; this cluster has no RayJobs",
+    ("delete", "rayclusters"): "the same",
+    ("*", "rayjobs"): "the same",
+    ("*", "rayjobs/status"): "the same",
+    ("*", "rayjobs/finalizers"): "the same",
+    ("*", "services/proxy"): "Ray is asked through the API server",
+    ("get", "serviceaccounts"): "an object of that name turns up in the meantime",
+    ("get", "roles"): "the same",
+    ("get", "rolebindings"): "the same",
+    ("get", "jobs"): "the same",
+    ("patch", "serviceaccounts"): "somebody has changed it",
+    ("patch", "roles"): "somebody has changed it",
+    ("patch", "rolebindings"): "somebody has changed it",
+    ("patch", "jobs"): "somebody has changed it",
+    ("delete", "jobs"): "a plugin does not want one any more",
+    ("patch", "pods/resize"): "nobody can grant what he may not do: autoscalers get this right",
 }
 
 NOTES = """
@@ -179,11 +197,34 @@ async def live_through(client: Client, plane: ControlPlane) -> None:
         return len(await pods()) == 2
 
     await eventually(scaled_down)
-    await client.delete(RAY_CLUSTERS, "a", "default", reason="a test")
+    await ends(client, "a")
+
+
+async def live_with_the_default_plugins(client: Client) -> None:
+    """A cluster with an autoscaler, which loses it, and with keys in Redis."""
+
+    async def account() -> bool:
+        found = (await client.list(SERVICE_ACCOUNTS, "default", label_selector="ray.io/cluster=b")).items
+        return bool(found)
+
+    async def no_account() -> bool:
+        return not await account()
+
+    await client.create(RAY_CLUSTERS, make.raycluster("b", make.autoscaling(), make.redis()), reason="a test")
+    await eventually(account)
+    off = {"spec": {"enableInTreeAutoscaling": False, "suspend": True}}
+    await client.patch(RAY_CLUSTERS, "b", "default", off, reason="an edit")
+    await eventually(no_account)
+    await ends(client, "b")
+
+
+async def ends(client: Client, name: str) -> None:
+    """Delete a cluster and wait until it is gone."""
+    await client.delete(RAY_CLUSTERS, name, "default", reason="a test")
 
     async def gone() -> bool:
         try:
-            await client.get(RAY_CLUSTERS, "a", "default")
+            await client.get(RAY_CLUSTERS, name, "default")
         except NotFound:
             return True
         return False
@@ -202,6 +243,7 @@ async def test_it_is_enough_and_no_more(plane: ControlPlane, audit: AuditLog, tm
         operator(plane, log, "--plugins=notes", f"--plugin-folders={folder}"),
     ):
         await live_through(client, plane)
+        await live_with_the_default_plugins(client)
 
     calls = audit.calls()
     refused = {(call.verb, call.group, call.resource) for call in calls if call.code == 403}
