@@ -103,11 +103,12 @@ class Pauses:
     ) -> None:
         """Note which lanes of a plan were refused and which went well."""
         lanes = self._pauses.setdefault(key, {})
-        for lane in [lane for lane, pause in lanes.items() if self._is_stale(pause)]:
-            del lanes[lane]
         made = [outcome for outcome in outcomes if _makes(outcome.action)]
+        tried = {outcome.action.lane for outcome in made}
+        for lane in [lane for lane, pause in lanes.items() if lane not in tried and self._is_stale(pause)]:
+            del lanes[lane]
         refused = {o.action.lane: o.error for o in reversed(made) if isinstance(o.error, REFUSALS)}
-        for lane in {outcome.action.lane for outcome in made}:
+        for lane in tried:
             if lane in refused:
                 before = lanes.get(lane)
                 failures = before.failures + 1 if before else 1

@@ -133,3 +133,12 @@ def test_what_was_begun_and_refused_is_known_until_it_is_whole() -> None:
     rest.learn(KEY, parts[8:], [Outcome(parts[8])], NOW)
     assert rest.begun(KEY) == frozenset()
     assert rest.begun(Key("ns", "b")) == frozenset()
+
+
+def test_what_was_begun_is_known_however_late_it_is_tried_again() -> None:
+    rest, clock = pauses()
+    parts = [make("a", whole="x", part=part) for part in range(2)]
+    rest.learn(KEY, parts, [Outcome(parts[0]), refused(parts[1])], NOW)
+    clock.skip(1000)
+    rest.learn(KEY, parts[1:], [refused(parts[1])], NOW)
+    assert rest.begun(KEY) == {"x"}
