@@ -7,7 +7,6 @@ Ours are compared as ``kuberay-op run`` makes them, field by field, but for what
 from __future__ import annotations
 
 from functools import partial
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
@@ -92,10 +91,6 @@ def test_children_are_the_same(
 
 def _differences(both: Stage, logs: Path, manifests: list[Manifest]) -> list[Difference]:
     sides = (both.theirs, both.ours)
-    if not _makes_accounts():
-        for each in manifests:
-            if each.spec.get("enableInTreeAutoscaling"):
-                both.ours.make_account(each.name[-50:])
     for side in sides:
         side.create(manifests)
     for side in sides:
@@ -106,8 +101,3 @@ def _differences(both: Stage, logs: Path, manifests: list[Manifest]) -> list[Dif
         for each in manifests
         for difference in compare(each.source, theirs[each.name], ours[each.name])
     ]
-
-
-def _makes_accounts() -> bool:
-    """Whether the plugin is there that makes the autoscaler's account."""
-    return any(entry.name == "autoscaler-rbac" for entry in entry_points(group="kuberay_op.plugins"))
