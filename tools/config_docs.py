@@ -48,6 +48,7 @@ _SECTIONS: Final = {
     "rest_client_": "Requests to the API server",
     "leader_election_": "Leadership",
     "kuberay_cluster_": "RayClusters, with `--enable-metrics`",
+    "kuberay_job_": "RayJobs, with `--enable-metrics`",
     "kuberay_op_": "Of our own",
 }
 
