@@ -184,7 +184,7 @@ def _plain(suite: str) -> click.Command:
     return command
 
 
-for name in (*SUITES, "local_cold"):
+for name in (*SUITES, "local_cold", "real_node"):
     if name not in bench.commands:
         bench.add_command(_plain(name))
 

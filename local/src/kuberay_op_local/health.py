@@ -16,7 +16,7 @@ import psutil
 from kuberay_op_local import components, processes
 from kuberay_op_local.errors import ComponentError
 from kuberay_op_local.paths import Layout
-from kuberay_op_local.real import node
+from kuberay_op_local.real import files, node
 from kuberay_op_local.real.world import World
 from kuberay_op_local.spec import Spec
 
@@ -25,6 +25,13 @@ POLL_SECONDS: Final = 0.05
 #: How long an answer may take: to "are you ready", and to a request on a busy machine.
 PROBE_SECONDS: Final = 5.0
 CALL_SECONDS: Final = 60.0
+
+#: Where the components that know best themselves are asked.
+PATHS: Final = {
+    components.ETCD: "/health",
+    components.API_SERVER: "/readyz",
+    components.SCHEDULER: "/healthz",
+}
 
 #: What a log line means for the user; the first match wins.
 HINTS: Final = (
@@ -98,18 +105,18 @@ class Probe:
             return False
 
     def _ready(self, component: str) -> bool:
-        if component == components.ETCD:
-            return self._says_ok(component, "/health")
-        if component == components.API_SERVER:
-            return self._says_ok(component, "/readyz")
-        if component == components.SCHEDULER:
-            return self._says_ok(component, "/healthz")
+        if component in PATHS:
+            return self._says_ok(component, PATHS[component])
         if component == components.CONTROLLER_MANAGER:
             # Its own health says too little: Pods can be made once their service account exists.
             account = "/api/v1/namespaces/default/serviceaccounts/default"
             return self._says_ok(component, "/healthz") and self._says_ok(components.API_SERVER, account)
-        if component in {components.KWOK, components.KUBELET}:
+        if component == components.KWOK:
             return self.ready_nodes() >= self.spec.nodes.count
+        if component == components.KUBELET:
+            # The node stays Ready for a while without its kubelet, so both are asked.
+            answer = self._http.get(f"https://{self.spec.host}:{files.KUBELET_PORT}/healthz")
+            return answer.status_code == httpx.codes.OK and self.ready_nodes() >= self.spec.nodes.count
         return node.ready(component, self.spec, self._world)
 
     @cached_property

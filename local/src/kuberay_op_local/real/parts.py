@@ -21,7 +21,7 @@ def kubelet(spec: Spec, layout: Layout) -> list[str]:
     return [
         f"--config={layout.node / 'kubelet.yaml'}",
         f"--kubeconfig={layout.component_kubeconfig(components.KUBELET)}",
-        f"--root-dir={layout.node / 'kubelet'}",
+        f"--root-dir={world.KUBELET_ROOT}",
         f"--cert-dir={layout.pki}",
         f"--hostname-override={components.REAL_NODE_NAME}",
         f"--node-ip={spec.host}",

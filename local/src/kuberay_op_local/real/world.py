@@ -34,6 +34,8 @@ DNS_SERVICE: Final = "10.96.0.10"
 #: Where slirp4netns answers DNS questions with what this machine knows.
 OUTSIDE_DNS: Final = "10.0.2.3"
 TAP: Final = "tap0"
+#: The kubelet's folder as it sees it: short, since it puts sockets there and their paths must be.
+KUBELET_ROOT: Final = "/run/kubelet"
 
 WAIT_SECONDS: Final = 20.0
 POLL_SECONDS: Final = 0.05
@@ -138,7 +140,7 @@ class World:
         if Path(f"/proc/{self.pid}/root/run/kuberay-op").exists():
             return
         node = layout.node
-        for folder in ("log", "cni-cache"):
+        for folder in ("log", "cni-cache", "kubelet"):
             (node / folder).mkdir(parents=True, exist_ok=True)
         search = "default.svc.cluster.local svc.cluster.local cluster.local"
         inside = node / "resolv.conf"
@@ -150,7 +152,9 @@ class World:
             ["mount", "--bind", str(node / "log"), "/var/log"],
             ["mount", "--bind", str(node / "cni-cache"), str(kernel.CNI_CACHE)],
             ["mount", "--bind", str(inside), str(Path("/etc/resolv.conf").resolve())],
-            ["mkdir", "-p", "/run/lock", "/run/netns", "/run/kuberay-op"],
+            ["mkdir", "-p", "/run/lock", "/run/netns", KUBELET_ROOT],
+            ["mount", "--bind", str(node / "kubelet"), KUBELET_ROOT],
+            ["mkdir", "/run/kuberay-op"],  # last: it says that all is there
         ):
             self.run(*command, mounts=True)
 
