@@ -66,7 +66,10 @@ class DeclarativePlugin:
             (CompiledStep(step, loop=step.loop, makes=step.template), step) for step in manifest.objects
         ]
         self._finalizers = [(CompiledStep(step, makes=step.job), step) for step in manifest.finalizers]
-        self._last_gang: tuple[Gang | None, dict[str, Any]] = (None, {})
+        self._values_see_object = any(
+            "object" in expression.names for step in self._values for expression in step.expressions
+        )
+        self._remembered = _Remembered()
 
     @property
     def kuberay_hooks(self) -> frozenset[str]:
@@ -149,7 +152,7 @@ class DeclarativePlugin:
     @hookimpl
     def kuberay_gang_objects(self, scope: Scope, gang: Gang, options: Options) -> Iterable[Made]:
         """The ``objects`` section, when this plugin is the batch scheduler."""
-        return self._make_objects(scope, options, {"gang": self._gang(gang)})
+        return self._make_objects(scope, options, {"gang": _bound_gang(gang)})
 
     # -- admission -------------------------------------------------------------------------------------------
 
@@ -223,18 +226,23 @@ class DeclarativePlugin:
         self, scope: Scope, obj: Manifest, options: Options, group: Group | None
     ) -> Sequence[Patch] | None:
         subject, budget = Subject(scope.owner, obj, group.role if group else ""), Budget()
-        bound = {"name": group.name, "role": group.role, "spec": group.spec} if group else None
-        gang = self._gang(scope.gang) if self.schedules else None
-        variables = self._variables(subject, options, budget, group=bound, gang=gang)
+        if self._values_see_object:
+            variables = self._for_group(scope, subject, options, budget, group)
+        else:
+            # The Pods of a group are many and alike: what does not depend on the Pod is computed once.
+            known = self._remembered.of(scope, options)
+            like = (obj.get("kind"), subject.role, group.name if group else None)
+            if like not in known:
+                known[like] = self._for_group(scope, subject, options, budget, group)
+            variables = {**known[like], "object": obj}
         return list(_patched(self._patches, subject, variables, budget))
 
-    def _gang(self, gang: Gang) -> dict[str, Any]:
-        """The gang as steps see it; counted once for all Pods of a pass."""
-        last, bound = self._last_gang
-        if gang is not last:
-            bound = _bound_gang(gang)
-            self._last_gang = gang, bound
-        return bound
+    def _for_group(
+        self, scope: Scope, subject: Subject, options: Options, budget: Budget, group: Group | None
+    ) -> dict[str, Any]:
+        bound = {"name": group.name, "role": group.role, "spec": group.spec} if group else None
+        gang = _bound_gang(scope.gang) if self.schedules else None
+        return self._variables(subject, options, budget, group=bound, gang=gang)
 
     def _make_objects(self, scope: Scope, options: Options, more: Mapping[str, Any]) -> list[Made]:
         subject, budget = Subject(owner=scope.owner), Budget()
@@ -245,6 +253,22 @@ class DeclarativePlugin:
             for step, said in self._objects
             for obj in step.results(subject, variables, budget)
         ]
+
+
+class _Remembered:
+    """Variables by what they were computed for, while the owner, its gang and the options are the same."""
+
+    def __init__(self) -> None:
+        self._last: tuple[tuple[Any, ...], dict[Any, dict[str, Any]]] = ((None, None, None), {})
+
+    def of(self, scope: Scope, options: Options) -> dict[Any, dict[str, Any]]:
+        """What is known about this owner; another one's is forgotten."""
+        now = (scope.owner, scope.gang, options)
+        same, known = self._last
+        if not all(a is b for a, b in zip(same, now, strict=True)):
+            known = {}
+            self._last = now, known  # at once, since other threads may be at work
+        return known
 
 
 def _bound_gang(gang: Gang) -> dict[str, Any]:

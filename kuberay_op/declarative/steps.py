@@ -23,6 +23,20 @@ class StepFailed(OperatorError):
 
 
 @dataclass(frozen=True, slots=True)
+class Matching:
+    """The ``match`` of a step, read once: a view reads its fields anew each time."""
+
+    owner: tuple[str, ...] = ()
+    object: tuple[str, ...] = ()
+    role: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, match: Match) -> Matching:
+        """From the manifest."""
+        return cls(tuple(match.owner), tuple(match.object), tuple(match.role))
+
+
+@dataclass(frozen=True, slots=True)
 class Subject:
     """What a step is about: the owner and, when there is one, an object and its role."""
 
@@ -30,7 +44,7 @@ class Subject:
     object: Mapping[str, Any] | None = None
     role: str = ""
 
-    def matches(self, match: Match) -> bool:
+    def matches(self, match: Matching) -> bool:
         """Whether everything that ``match`` names fits."""
         if match.owner and self.owner.get("kind") not in match.owner:
             return False
@@ -44,7 +58,7 @@ class CompiledStep:
 
     def __init__(self, step: Step, *, loop: str = "", makes: Any = None) -> None:
         self.name = step.name
-        self._match = step.match
+        self._match = Matching.of(step.match)
         self._when = [Expression(text) for text in step.when]
         self._loop = Expression(loop) if loop else None
         self._makes = Template(makes)
