@@ -81,7 +81,15 @@ lock:  ## Pin third-party packages anew, by version and hash.
 	  --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-annotate \
 	  --no-emit-package kuberay-op -o requirements.lock
 
-e2e conformance image chaos:  ## Not here yet: each comes with the part of the operator it tests.
+e2e: setup  ## Real Ray on a real node of this machine: as root; installs Debian packages, builds images.
+	kuberay-op local setup --node real
+	pytest -m real_node --timeout 1800 local/tests/real tests/e2e
+
+image: setup  ## Build the images of the operator and the submitter: as root, without Docker.
+	kuberay-op local build operator
+	kuberay-op local build submitter
+
+conformance chaos:  ## Not here yet: each comes with the part of the operator it tests.
 	@echo "make $@: not available yet; it needs a part of the operator that this version does not have." >&2
 	@exit 2
 

@@ -21,7 +21,8 @@ from kuberay_op_local.images import recipes
 from kuberay_op_local.images.build import Image
 from kuberay_op_local.images.build import build as build_image
 from kuberay_op_local.operator import install
-from kuberay_op_local.real import objects
+from kuberay_op_local.real import objects, packages
+from kuberay_op_local.real.node import require
 
 #: How often ``logs --follow`` looks for more.
 FOLLOW_SECONDS = 0.2
@@ -299,7 +300,13 @@ def logs(name: str, component: str, follow: bool) -> None:
 @versioned
 @click.option("--node", type=click.Choice(["kwok", "real"]), default="kwok", show_default=True)
 def setup(kubernetes: str | None, node: str) -> None:
-    """Fetch or build all programs, so that later commands start at once; with --node real, its own too."""
+    """Fetch or build all programs, so that later commands start at once.
+
+    With --node real, as root, also those of a real node, and the Debian packages that it and images need.
+    """
+    if node == "real":
+        require(say)
+        packages.ensure(packages.FOR_IMAGES, say=say)
     version = versions.check_kubernetes(kubernetes or versions.KUBERNETES)
     tools = (*versions.ALL_TOOLS, *(versions.NODE_TOOLS if node == "real" else ()))
     found = binaries.resolve(tools, kubernetes=version, folder=None, say=say)
