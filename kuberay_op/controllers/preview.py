@@ -17,7 +17,7 @@ from typing import Any, Final
 from kuberay_op.api import conditions
 from kuberay_op.api.raycluster import RayCluster
 from kuberay_op.api.rayjob import RayJob
-from kuberay_op.api.validation import failure
+from kuberay_op.api.validation.whole import examine
 from kuberay_op.build.metadata import head_service_name
 from kuberay_op.build.service import head_service
 from kuberay_op.config import Config
@@ -138,15 +138,16 @@ class Previewer:
         if built.changes:
             causes = tuple(Cause(c.plugin, c.hook, c.patch.step, c.patch) for c in built.changes)
             found.defaults[title] = causes
-        broken = failure(thaw(built.obj), self._config.gates.enabled, cert_manager=None)
-        if broken is not None:
-            found.refused.append(f"{title}: {broken.message}")
-        for plugin, problem in self._hooks.validate(built.obj):
+        problems = [("", problem) for problem in examine(thaw(built.obj), self._config.gates.enabled)]
+        if not any(problem.severity == "error" for _, problem in problems):
+            problems += [
+                (f"plugin {plugin}: ", problem) for plugin, problem in self._hooks.validate(built.obj)
+            ]
+        for who, problem in problems:
             said = found.refused if problem.severity == "error" else found.warnings
-            said.append(f"{title}: plugin {plugin}: {problem}")
-        refused = any(text.startswith(f"{title}: ") for text in found.refused)
+            said.append(f"{title}: {who}{problem}")
         checked: Manifest = freeze(built.obj)
-        return None if refused else checked
+        return None if any(problem.severity == "error" for _, problem in problems) else checked
 
     def _scope(self, kind: Kind, owner: Manifest, children: Sequence[Manifest]) -> Scope:
         """What hooks get to see."""

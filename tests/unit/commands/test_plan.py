@@ -150,7 +150,14 @@ def test_the_operator_s_own_rules_count(folder: Path) -> None:
     path = write(folder, make.raycluster("demo", make.workers(1, minReplicas=3, maxReplicas=1)))
     done = call("plan", "-f", path)
     assert done.exit_code == 1
-    assert "refused" in done.output
+    assert "refused: RayCluster demo: spec.workerGroupSpecs[0]" in done.output
+
+
+def test_a_spec_of_the_wrong_shape_is_refused(folder: Path) -> None:
+    path = write(folder, make.raycluster("demo", make.spec(workerGroupSpecs={"a": 1})))
+    done = call("plan", "-f", path)
+    assert done.exit_code == 1
+    assert "refused: RayCluster demo: spec.workerGroupSpecs" in done.output
 
 
 def test_an_object_that_somebody_else_manages_is_left_alone(folder: Path) -> None:
