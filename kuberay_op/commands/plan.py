@@ -14,7 +14,19 @@ from kuberay_op.commands.previews.setting import options
 CHANGES: Final = 2
 
 
-@click.command()
+class PlanCommand(click.Command):
+    """A command for which 2 means something else than wrong use."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; wrong use ends with 1, as all that keeps a plan from being made."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.exit_code = 1
+            raise
+
+
+@click.command(cls=PlanCommand)
 @options
 @click.option("--live", is_flag=True, help="Compare with a cluster, read with your own rights.")
 @click.option("--kubeconfig", help="Kubeconfig file; otherwise KUBECONFIG, in-cluster, or ~/.kube/config.")

@@ -198,6 +198,11 @@ def test_mistakes_of_the_user_are_named(folder: Path, words: list[str], complain
     assert complaint in str(done.exception)
 
 
+def test_wrong_use_is_not_taken_for_changes(folder: Path) -> None:
+    assert call("plan").exit_code == 1
+    assert call("plan", "-f", "x", "--no-such-option").exit_code == 1
+
+
 def test_a_file_without_objects_of_ours_is_a_mistake(folder: Path) -> None:
     done = call("plan", "-f", write(folder, {"kind": "ConfigMap"}))
     assert "there is no RayCluster or RayJob in" in str(done.exception)
