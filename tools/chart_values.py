@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -104,7 +104,7 @@ def closed(part: Json) -> Json:
     """A schema of a CRD as one for values: without prose, and without room for names that are not there."""
     if part.get("x-kubernetes-int-or-string"):
         return {"type": ["integer", "number", "string"]}
-    result = {key: part[key] for key in ("type", "enum", "minimum", "maximum") if key in part}
+    result: Json = {key: part[key] for key in ("type", "enum", "minimum", "maximum") if key in part}
     if "properties" in part:
         result["properties"] = {key: closed(child) for key, child in part["properties"].items()}
         result["additionalProperties"] = False
@@ -170,7 +170,7 @@ def default_text(default: Any) -> str:
     return f"`{text}`" if len(text) <= 60 else "see values.yaml"
 
 
-def table(header: tuple[str, ...], lines: list[tuple[str, ...]]) -> str:
+def table(header: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> str:
     """A table in Markdown."""
     cells = [header, tuple("---" for _ in header), *lines]
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in cells)

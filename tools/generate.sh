@@ -8,5 +8,6 @@ cd "$(dirname "$0")/.."
 .venv/bin/python tools/plugin_docs.py
 .venv/bin/python tools/config_docs.py
 .venv/bin/python tools/validation_docs.py
+.venv/bin/python tools/dashboards.py
 .venv/bin/python tools/chart_files.py
 .venv/bin/python tools/chart_values.py
