@@ -14,6 +14,12 @@ from kuberay_op.commands.previews.setting import options
 CHANGES: Final = 2
 
 
+class WrongUse(click.UsageError):
+    """A mistake in the arguments."""
+
+    exit_code = 1
+
+
 class PlanCommand(click.Command):
     """A command for which 2 means something else than wrong use."""
 
@@ -22,8 +28,7 @@ class PlanCommand(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            error.exit_code = 1
-            raise
+            raise WrongUse(error.format_message(), ctx) from error
 
 
 @click.command(cls=PlanCommand)
