@@ -440,7 +440,8 @@ class Pipeline:
             say(scope.owner, hold.reason, reasons.ACTION_RECONCILE, hold.message)
         first = replace(holds[0], message="; ".join(hold.message for hold in holds))
         status = self._kind.status(scope, observed.children, Report(hold=first))
-        await self._report(key, scope, status, first)
+        if await self._report(key, scope, status, first):
+            self._told(scope, status)
 
     async def _report(self, key: Key, scope: Scope, status: dict[str, Any], hold: Hold | None) -> bool:
         if scope.gate("RayClusterStatusConditions"):
