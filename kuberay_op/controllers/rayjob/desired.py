@@ -128,9 +128,12 @@ class RayJobKind(Kind):
     # --- what to say
 
     def notes(self, scope: Scope, outcomes: Sequence[Outcome]) -> Iterator[Note]:
-        """What was done to children; and that a cluster that was chosen is not there."""
+        """What was done to children; and what keeps the job from going on."""
         yield from child_notes(outcomes)
         step = machine.next_step(self.situation(scope), self._rng)
+        if step.state == conditions.DEPLOYMENT_VALIDATION_FAILED:
+            text = str(step.fields["message"])
+            yield Note("Warning", reasons.INVALID_RAYJOB_SPEC, reasons.ACTION_VALIDATE, text)
         if step.problem:
             yield Note("Warning", reasons.RAYCLUSTER_NOT_FOUND, reasons.ACTION_VALIDATE, step.problem)
 

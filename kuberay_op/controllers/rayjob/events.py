@@ -48,7 +48,6 @@ _STATES: Final = {
     conditions.DEPLOYMENT_FAILED: reasons.FAILED_RAYJOB,
     conditions.DEPLOYMENT_RETRYING: reasons.RETRYING_RAYJOB,
     conditions.DEPLOYMENT_SUSPENDING: reasons.SUSPENDED_RAYJOB,
-    conditions.DEPLOYMENT_VALIDATION_FAILED: reasons.INVALID_RAYJOB_SPEC,
 }
 
 

@@ -101,9 +101,9 @@ def submission(job: RayJob) -> Submission:
 
 
 def question(job: RayJob, cluster: RayCluster | None, now: datetime) -> Literal["", "info", "stop"]:
-    """What there is to ask about a job; nothing while it has not got to Ray."""
+    """What there is to ask about a job; nothing while it has not got to Ray, or there is none to ask."""
     status = job.status
-    if not (status.job_id and status.dashboard_url):
+    if cluster is None or not (status.job_id and status.dashboard_url):
         return ""
     if must_stop(job, cluster, now):
         return "stop"
@@ -149,7 +149,7 @@ class Following:
         """What is known about the job; from now on what there is to ask about it is asked."""
         now = self._clock.now()
         what = question(job, cluster, now)
-        if not what:
+        if not what or cluster is None:
             self.forget(key)
             return RaySays()
         status = job.status
@@ -204,13 +204,13 @@ class Following:
         at, since = (now - timedelta(seconds=moment_ - then) for then in (seen.checked_at, seen.changed_at))
         return Answer(seen.value, seen.error, at, since)
 
-    def _dashboard(self, job: RayJob, cluster: RayCluster | None) -> Dashboard:
+    def _dashboard(self, job: RayJob, cluster: RayCluster) -> Dashboard:
         name, namespace = job.status.ray_cluster_name, job.namespace
         endpoint = direct(job.status.dashboard_url)
-        if self._proxied and cluster is not None:
+        if self._proxied:
             service = cluster.status.head.service_name or head_service_name(cluster)
             endpoint = proxied_service(namespace, service)
-        token = None if cluster is None else token_of(self._client, cluster, self._clock)
+        token = token_of(self._client, cluster, self._clock)
         return Dashboard(self._connector.client(f"{namespace}/{name}", endpoint, token=token))
 
 

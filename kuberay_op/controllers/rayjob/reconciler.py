@@ -16,6 +16,7 @@ from kuberay_op.config import Config
 from kuberay_op.controllers.act import Actor
 from kuberay_op.controllers.pipeline import Observed, Pipeline
 from kuberay_op.controllers.plugins import Kinds
+from kuberay_op.controllers.rayjob.deadlines import alarm
 from kuberay_op.controllers.rayjob.desired import RayJobKind
 from kuberay_op.controllers.rayjob.following import Following
 from kuberay_op.controllers.rayjob.metrics import JobMetrics
@@ -23,6 +24,7 @@ from kuberay_op.controllers.rayjob.running import asked_since
 from kuberay_op.controllers.rayjob.situation import RaySays, cluster_key, mine
 from kuberay_op.controllers.rayjob.submitter import container_status, ended
 from kuberay_op.controllers.resources import OUR_JOBS, RAY_CLUSTERS, RAY_JOBS
+from kuberay_op.errors import OperatorError
 from kuberay_op.frozen import FrozenDict, freeze
 from kuberay_op.hooks.typed import Hooks
 from kuberay_op.kube.cache import OWNER
@@ -64,6 +66,7 @@ class RayJobReconciler:
         connector: Connector,
     ) -> None:
         self._client = manager.client
+        self._clock = clock
         self._jobs = manager.cache(RAY_JOBS)
         self._jobs.add_index(CLUSTER, _cluster_of)
         self._clusters = manager.cache(RAY_CLUSTERS)
@@ -135,7 +138,14 @@ class RayJobReconciler:
             return Result.done()
         observed = await self._observe(key, owner, job, view)
         expectations.forget(key)
-        return await self._pipeline.run(key, observed)
+        try:
+            return await self._pipeline.run(key, observed)
+        except OperatorError:
+            # The back-off, or the wait for an edit, may be longer than a deadline.
+            seconds = alarm(job, self._clock.now())
+            if seconds is not None:
+                self._wiring.controller.queue.add_after(key, seconds)
+            raise
 
     def _forget(self, key: Key) -> None:
         self._pipeline.forget(key)

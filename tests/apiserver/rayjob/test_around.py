@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from kuberay_op.controllers.resources import RAY_CLUSTERS, RAY_JOBS
-from kuberay_op.kube.resource import JOBS, SECRETS, SERVICES
+from kuberay_op.kube.resource import JOBS, SECRETS, SERVICES, Resource
 from kuberay_op.testing import make
 from kuberay_op.testing.fake_ray import Fault, JobScript
 from kuberay_op.testing.operator import eventually
 
 pytestmark = pytest.mark.apiserver
 
+QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 SHARED = (
     make.spec(
         clusterSelector={"ray.io/cluster": "shared"}, shutdownAfterJobFinishes=False, rayClusterSpec=None
@@ -175,3 +176,20 @@ async def test_a_cluster_of_that_name_that_is_not_ours_is_not_used(start: Any) -
         done = await world.reaches("a", "Complete")
         assert done["rayClusterName"] != "shared"
         assert await world.get(RAY_CLUSTERS, "shared") is not None
+
+
+async def test_a_deadline_counts_also_while_the_cluster_cannot_be_made(start: Any) -> None:
+    async with start() as world:
+        limits = {"hard": {"count/rayclusters.ray.io": "0"}}
+        quota = {"metadata": {"name": "none", "namespace": world.namespace}, "spec": limits}
+        client = world.operator.client
+        await client.create(QUOTAS, quota, reason="a test")
+
+        async def counted() -> bool:
+            found = await client.get(QUOTAS, "none", world.namespace)
+            return bool(found.get("status", {}).get("hard"))
+
+        await eventually(counted)
+        await world.create("a", "HTTPMode", make.spec(preRunningDeadlineSeconds=3))
+        assert await eventually(lambda: world.said("a", "FailedToCreateRayCluster"))
+        await world.reaches("a", "Failed", reason="PreRunningDeadlineExceeded")

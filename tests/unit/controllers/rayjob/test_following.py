@@ -125,7 +125,7 @@ async def test_a_job_that_cannot_be_stopped_yet_is_tried_again(monkeypatch: pyte
     [
         (job("Initializing"), cluster(), ""),
         (job("Running"), cluster(), "info"),
-        (job("Running"), None, "info"),
+        (job("Running"), None, ""),
         (job("Running", status={"jobId": None}), cluster(), ""),
         (job("Complete", status={"jobStatus": "SUCCEEDED"}), cluster(), ""),
         (job("Failed", status={"jobStatus": "RUNNING", "endTime": at(10)}), cluster(), "stop"),

@@ -254,3 +254,15 @@ def test_the_pause_doubles_as_that_of_a_kubernetes_job(failures: int, seconds: i
     from kuberay_op.controllers.rayjob.status import pause
 
     assert pause(failures).total_seconds() == seconds
+
+
+@pytest.mark.parametrize(
+    ("active", "pre_running", "expected"), [(None, None, None), (90, 70, 10), (90, 60, 30), (60, None, None)]
+)
+def test_the_alarm_is_set_for_the_next_deadline(
+    active: int | None, pre_running: int | None, expected: float | None
+) -> None:
+    from kuberay_op.controllers.rayjob.deadlines import alarm
+
+    of = job("Initializing", make.spec(activeDeadlineSeconds=active, preRunningDeadlineSeconds=pre_running))
+    assert alarm(of, NOW) == expected
