@@ -17,7 +17,9 @@ from kuberay_op.controllers.rayjob.reconciler import RayJobReconciler
 from kuberay_op.controllers.resources import CERTIFICATES, RAY_JOBS, ROUTES
 from kuberay_op.features import Gates
 from kuberay_op.hooks.typed import Hooks
+from kuberay_op.kube.client import Client
 from kuberay_op.kube.discovery import Discovery
+from kuberay_op.kube.errors import Forbidden, NotFound
 from kuberay_op.logs import get_logger
 from kuberay_op.metrics import Metrics
 from kuberay_op.ray.client import Connector, Transport
@@ -64,7 +66,7 @@ async def add_controllers(
         routes=not settings.use_ingress_on_openshift and await _has_routes(discovery),
         cert_manager=cert_manager,
     )
-    if await _serves_jobs(discovery):
+    if await _serves_jobs(manager.client):
         direct = ray or DirectTransport()
         RayJobReconciler(
             manager,
@@ -98,14 +100,19 @@ async def add_controllers(
     manager.on_stop(hooks.stopping)
 
 
-async def _serves_jobs(discovery: Discovery) -> bool:
-    found = await discovery.serves(RAY_JOBS)
-    if not found:
+async def _serves_jobs(client: Client) -> bool:
+    """Whether there are RayJobs to run. Not by discovery, which learns of a new CRD seconds later."""
+    try:
+        await client.request("GET", RAY_JOBS.path(), params={"limit": "1"})
+    except NotFound:
         _log.warning(
             "the cluster does not serve RayJobs of ray.io/v1; they are run when the CRD is installed and the "
             "operator is started again"
         )
-    return found
+        return False
+    except Forbidden:
+        pass  # in all namespaces; those that are watched are another matter
+    return True
 
 
 def _connector(manager: Manager, direct: Transport, clock: Clock, metrics: Metrics) -> Connector:
