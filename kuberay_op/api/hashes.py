@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import orjson
 
-from kuberay_op.api.quantity import Quantity
+from kuberay_op.quantity import Quantity
 
 #: Changes of these need no new Pods.
 _SCALING: Final = ("replicas", "minReplicas", "maxReplicas")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kuberay_op.api.podtemplate import Json, containers
-from kuberay_op.api.quantity import Quantity
 from kuberay_op.api.raycluster import RayClusterSpec
 from kuberay_op.api.replicas import hosts, min_replicas
+from kuberay_op.quantity import Quantity
 
 #: Amounts by resource name.
 Resources = dict[str, Quantity]

@@ -10,9 +10,9 @@ import orjson
 
 from kuberay_op.api import annotations as notes
 from kuberay_op.api import env, ports
-from kuberay_op.api.quantity import Quantity
 from kuberay_op.api.resources import is_gpu
 from kuberay_op.build.draft import Draft, shell
+from kuberay_op.quantity import Quantity
 
 #: Flags that take true and false as a value; all others are switches.
 _TAKES_A_VALUE: Final = ("include-dashboard", "include-log-monitor", "log-color")

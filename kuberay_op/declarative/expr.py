@@ -23,8 +23,8 @@ from typing import Any, Final
 import orjson
 
 from kuberay_op.api import names
-from kuberay_op.api.quantity import Quantity
 from kuberay_op.errors import OperatorError
+from kuberay_op.quantity import Quantity
 
 #: Longest expression, in characters.
 MOST_TEXT: Final = 1000

@@ -8,11 +8,11 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Literal
 
-from kuberay_op.api.quantity import Quantity
 from kuberay_op.config import Config
 from kuberay_op.errors import OperatorError
 from kuberay_op.hooks.patches import Manifest
 from kuberay_op.hooks.verdicts import Ruling
+from kuberay_op.quantity import Quantity
 
 _NOTHING: Mapping[str, Sequence[Manifest]] = MappingProxyType({})
 

@@ -17,13 +17,12 @@
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Hashable, Mapping, Sequence
-from decimal import Decimal
 from typing import Any, Final
 
 from kuberay_op.frozen import thaw
 from kuberay_op.kube.resource import Object
+from kuberay_op.quantity import Quantity
 
 #: Lists to which others add items of their own, and the fields that tell items apart.
 SHARED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -66,13 +65,6 @@ SERVERS: Final = frozenset(
 
 #: What the server fills in where a key field is missing.
 KEY_DEFAULTS: Final = {"protocol": "TCP"}
-
-_QUANTITY: Final = re.compile(r"([+-]?[0-9]*\.?[0-9]+)(?:([eE][+-]?[0-9]+)|([numkMGTPE]|[KMGTPE]i)?)")
-_SUFFIXES: Final[Mapping[str, Decimal]] = {
-    **{suffix: Decimal(1000) ** power for power, suffix in enumerate("num", -3)},
-    **{suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTPE", 1)},
-    **{f"{suffix}i": Decimal(1024) ** power for power, suffix in enumerate("KMGTPE", 1)},
-}
 
 #: Where we are: the names of the fields on the way.
 _Path = tuple[str, ...]
@@ -117,13 +109,12 @@ def overlay(target: Any, patch: Any) -> Any:
     return result
 
 
-def quantity(text: object) -> Decimal | None:
-    """The value of a Kubernetes quantity (``500m``, ``1Gi``), or None if it is not one."""
-    match = _QUANTITY.fullmatch(str(text))
-    if match is None:
+def _quantity(text: object) -> Quantity | None:
+    """A Kubernetes quantity (``500m``, ``1Gi``), or None if it is not one."""
+    try:
+        return Quantity.parse(str(text))
+    except ValueError:
         return None
-    number, exponent, suffix = match.groups()
-    return Decimal(number + (exponent or "")) * (_SUFFIXES[suffix] if suffix else 1)
 
 
 def _with_data(obj: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -242,6 +233,7 @@ def _has(have: Any, want: Any, path: _Path) -> bool:
     if have == want:
         return isinstance(have, bool) == isinstance(want, bool)  # to Python, True is 1
     if path[-1] in QUANTITY_FIELDS or (len(path) > 1 and path[-2] in QUANTITY_MAPS):
-        amount = quantity(want)
-        return amount is not None and amount == quantity(have)
+        amount = _quantity(want)
+        other = _quantity(have)
+        return amount is not None and other is not None and amount.nanos == other.nanos
     return False

@@ -11,9 +11,9 @@ import pytest
 
 from kuberay_op.api.cron import Every, Fields, parse_schedule
 from kuberay_op.api.durations import SECOND, parse_duration
-from kuberay_op.api.quantity import Format, Quantity
 from kuberay_op.api.versions import parse_version
 from kuberay_op.api.yamltext import Document, YamlTextError, documents
+from kuberay_op.quantity import Format, Quantity
 from tests.property.schedules import mutated, schedule
 
 Oracle = Callable[[str, Sequence[Sequence[str]]], list[dict[str, Any]]]

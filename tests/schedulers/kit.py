@@ -17,7 +17,6 @@ from typing import Any, Final
 import yaml
 
 from kuberay_op.api import labels
-from kuberay_op.api.quantity import Quantity
 from kuberay_op.api.raycluster import RayCluster
 from kuberay_op.api.rayjob import RayJob
 from kuberay_op.config import Config
@@ -33,6 +32,7 @@ from kuberay_op.loader.choose import Wanted
 from kuberay_op.loader.discover import discover
 from kuberay_op.loader.gates import known_gates
 from kuberay_op.loader.load import load_plugins
+from kuberay_op.quantity import Quantity
 
 Json = dict[str, Any]
 

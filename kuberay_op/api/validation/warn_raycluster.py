@@ -11,10 +11,10 @@ from kuberay_op.api.labels import HEAD_GROUP
 from kuberay_op.api.podtemplate import containers, ray_container, restart_policy
 from kuberay_op.api.predicates import autoscaler_v1, autoscaling_enabled
 from kuberay_op.api.problems import Path, Problem, one_of, show
-from kuberay_op.api.quantity import Quantity
 from kuberay_op.api.replicas import max_replicas, min_replicas
 from kuberay_op.api.validation.rules import Check, Finding, Findings, run, warning
 from kuberay_op.api.validation.subjects import RAY_CONTAINER_AT, ClusterSubject, GroupSubject
+from kuberay_op.quantity import Quantity
 
 #: Where names are asked for.
 DNS_PORT: Final = 53

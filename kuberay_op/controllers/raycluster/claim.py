@@ -11,12 +11,12 @@ from typing import Any
 
 from kuberay_op.api import reasons
 from kuberay_op.api.names import is_ours
-from kuberay_op.api.quantity import Quantity
 from kuberay_op.api.raycluster import RayCluster
 from kuberay_op.build.gcs_ft import claim_name, storage_claim
 from kuberay_op.controllers.notes import Note
 from kuberay_op.kube.apply import controller_uid
 from kuberay_op.plan.actions import Desired, Manifest
+from kuberay_op.quantity import Quantity
 
 
 def wanted_claim(cluster: RayCluster, claims: Sequence[Manifest]) -> Iterator[Desired]:

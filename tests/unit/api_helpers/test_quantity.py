@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kuberay_op.api.fields import QUANTITY_PATTERN
-from kuberay_op.api.quantity import Format, Quantity
+from kuberay_op.quantity import Format, Quantity
 
 #: A busy machine is no mistake in the code.
 calm = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
