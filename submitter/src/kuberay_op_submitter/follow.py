@@ -59,6 +59,7 @@ class Follower:
                 open_timeout=TIMEOUT,
                 close_timeout=1.0,
                 max_size=None,  # a line of a log may be long
+                compression=None,  # Ray's head (2.60) loses messages if it is offered: the log would be empty
                 proxy=None,
             ) as socket:
                 opened = time.monotonic()
