@@ -15,6 +15,7 @@ from kuberay_op.controllers.resources import RAY_CLUSTERS
 from kuberay_op.kube.resource import PODS
 from kuberay_op.testing import make
 from kuberay_op.testing.controlplane import ControlPlane
+from kuberay_op.testing.crds import install_crds
 from kuberay_op.testing.operator import eventually
 from kuberay_op.testing.world import world_on
 
@@ -55,3 +56,15 @@ async def test_a_plan_is_empty_once_the_operator_is_done(
         assert (more.exit_code, "2 to create" in more.output) == (2, True), more.output
         less = await plan(make.raycluster("a", make.namespace(kwok_namespace), make.workers(0)))
         assert (less.exit_code, "1 to delete" in less.output) == (2, True), less.output
+
+
+async def test_somebody_who_may_not_see_enough_is_told(
+    kwok_cluster: ControlPlane, kwok_namespace: str, tmp_path: Path
+) -> None:
+    await asyncio.to_thread(install_crds, kwok_cluster, ["RayCluster", "RayJob"])
+    kubeconfig = await asyncio.to_thread(kwok_cluster.cluster.issue_client_cert, f"nobody-{kwok_namespace}")
+    file = tmp_path / "cluster.yaml"
+    file.write_text(yaml.safe_dump(make.raycluster("a", make.namespace(kwok_namespace))))
+    words = ["plan", "-f", str(file), "--live", "--kubeconfig", str(kubeconfig)]
+    done = await asyncio.to_thread(CliRunner().invoke, cli, words)
+    assert "a plan needs to read the object itself" in str(done.exception)

@@ -263,3 +263,15 @@ def test_a_stranger_s_wheel_adds_a_scheduler(
         assert operator.said("provides the batch scheduler 'acme'")
     finally:
         operator.stop()
+
+    # Without it, the operator says what it has left, and nothing is held up.
+    operator = Operator(environment, kwok_cluster, kwok_namespace)
+    try:
+        wait(lambda: operator.said("plugin acme is off and has left 1 ConfigMap"))
+        kwok_cluster.api("DELETE", f"{path}/a")
+        wait(lambda: not kwok_cluster.api("GET", path)["items"])
+        wait(lambda: not kwok_cluster.api("GET", pods)["items"])
+        gangs = f"/api/v1/namespaces/{kwok_namespace}/configmaps?labelSelector=kuberay-op/plugin"
+        wait(lambda: not kwok_cluster.api("GET", gangs)["items"])
+    finally:
+        operator.stop()
