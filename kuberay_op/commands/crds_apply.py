@@ -36,8 +36,14 @@ async def apply_crds(client: Client, kinds: Sequence[str], say: Say) -> None:
         if newer(theirs, __version__):
             say(f"{name}: kept, it is of version {theirs} and this is {__version__}")
             continue
+        if found is not None and holds(found["spec"], definition["spec"]):
+            # Writing a megabyte that is there already would keep the API server busy for seconds.
+            if theirs != __version__:
+                await _mark(client, name)
+            say(f"{name}: unchanged")
+            continue
         definition["metadata"]["annotations"] = {**_notes(definition), WRITER: __version__}
-        written = await client.patch(
+        await client.patch(
             CUSTOM_RESOURCE_DEFINITIONS,
             name,
             None,
@@ -49,7 +55,7 @@ async def apply_crds(client: Client, kinds: Sequence[str], say: Say) -> None:
             deadline=REQUEST_SECONDS,
         )
         await _served(client, name)
-        say(f"{name}: {_outcome(found, written)}")
+        say(f"{name}: {'created' if found is None else 'updated'}")
 
 
 async def delete_crds(client: Client, kinds: Sequence[str], say: Say) -> None:
@@ -70,6 +76,17 @@ def newer(version: str, than: str) -> bool:
     return _numbers(version) > _numbers(than)
 
 
+def holds(found: Any, wanted: Any) -> bool:
+    """Whether all that is wanted is there; what the server added does not matter. Pure."""
+    if isinstance(wanted, dict):
+        return isinstance(found, dict) and all(
+            name in found and holds(found[name], value) for name, value in wanted.items()
+        )
+    if isinstance(wanted, list):
+        return isinstance(found, list) and len(found) == len(wanted) and all(map(holds, found, wanted))
+    return bool(found == wanted)
+
+
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdecimal())
 
@@ -78,11 +95,16 @@ def _notes(definition: Any) -> dict[str, str]:
     return dict((definition or {}).get("metadata", {}).get("annotations") or {})
 
 
-def _outcome(before: Any, after: Any) -> str:
-    if before is None:
-        return "created"
-    same = before["metadata"]["generation"] == after["metadata"]["generation"]
-    return "unchanged" if same else "updated"
+async def _mark(client: Client, name: str) -> None:
+    await client.patch(
+        CUSTOM_RESOURCE_DEFINITIONS,
+        name,
+        None,
+        {"metadata": {"annotations": {WRITER: __version__}}},
+        field_manager="kuberay-op",
+        reason="the CRD is as this version has it",
+        deadline=REQUEST_SECONDS,
+    )
 
 
 async def _find(client: Client, name: str) -> Any:

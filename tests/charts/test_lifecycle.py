@@ -151,6 +151,11 @@ def test_crds_are_brought_up_to_date(release: Release) -> None:
     assert release.crd()
     release.install(replicas=0, crds={"removeOnUninstall": True})
     release.helm("uninstall")
+    deleted = release.plane.kubectl("wait", "--for=delete", "crd/rayjobs.ray.io", "--timeout=60s")
+    assert deleted.strip() in (
+        "",
+        "customresourcedefinition.apiextensions.k8s.io/rayjobs.ray.io condition met",
+    )
     with pytest.raises(httpx.HTTPStatusError, match="404"):
         release.crd("rayjobs")
 
@@ -163,8 +168,13 @@ def test_one_namespace_needs_no_rights_beyond_it(release: Release) -> None:
     # To grant the operator rights, she must have them; the CRDs are somebody else's business.
     release.plane.kubectl("apply", "--server-side", "-f", str(Path(helm_folder()) / "crds"))
     rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
-    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "rules": rules}
-    role["metadata"] = {"name": "all", "namespace": NAMESPACE}
+    metadata = {"name": "all", "namespace": NAMESPACE}
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "metadata": metadata,
+        "rules": rules,
+    }
     release.plane.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(role))
     release.plane.kubectl("create", "rolebinding", "all", "--role=all", "--user=alice", "-n", NAMESPACE)
     done = helm(

@@ -78,7 +78,8 @@ def test_alerts_fire_when_they_should(path: Path) -> None:
 
 
 def test_every_alert_has_a_test_that_fires_and_one_that_does_not() -> None:
-    fired, quiet = set(), set()
+    fired: set[str] = set()
+    quiet: set[str] = set()
     for path in MONITORING.glob("tests/*.yaml"):
         for story in yaml.safe_load(path.read_text("utf-8"))["tests"]:
             for check in story.get("alert_rule_test", ()):

@@ -130,7 +130,7 @@ def test_every_value_is_described(chart: str) -> None:
 
 def started_with(objects: list[Json]) -> tuple[list[str], dict[str, str]]:
     """The operator's arguments, and its configuration files by path."""
-    maps = {each["metadata"]["name"]: each.get("data") for each in objects if each["kind"] == "ConfigMap"}
+    maps = {each["metadata"]["name"]: each.get("data", {}) for each in objects if each["kind"] == "ConfigMap"}
     pod = of_kind(objects, "Deployment")["spec"]["template"]["spec"]
     folders = {
         mount["name"]: mount["mountPath"] for mount in container(objects)["volumeMounts"] if "name" in mount
@@ -151,7 +151,7 @@ def test_the_operator_understands_what_it_is_told(case: str) -> None:
     environment = {
         each["name"]: each["value"] for each in container(objects).get("env", ()) if "value" in each
     }
-    resolved = resolve(arguments, environment, lambda path: files[path], gates=Gates.default())
+    resolved = resolve(arguments, environment, files.__getitem__, gates=Gates.default())
     expected = 1 if case == "volcano-old" else 0  # the old way to choose Volcano is deprecated
     assert len(resolved.warnings) == expected, resolved.warnings
     if case == "everything":
@@ -175,7 +175,7 @@ def test_both_ways_to_tell_it_say_the_same() -> None:
     found = []
     for more in ({}, {"configuration": {"enabled": True}}):
         arguments, files = started_with(rendered(OPERATOR, values | more))
-        config = resolve(arguments, {}, lambda path, files=files: files[path], gates=Gates.default()).config
+        config = resolve(arguments, {}, files.__getitem__, gates=Gates.default()).config
         found.append({name: getattr(config, name) for name in config.__slots__ if name != "config"})
     assert found[0] == found[1]
     assert found[0]["qps"] == 12.5

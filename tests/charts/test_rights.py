@@ -1,0 +1,135 @@
+"""The operator runs under the rendered roles and no more: each call is granted, and each grant has a use.
+
+Every call is in the API server's audit log. What the run below does not need must stand, with the reason, in
+``docs/reference/rights.md``.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kuberay_op.testing import make
+from tests.charts.conftest import NAMESPACE, Release
+from tests.charts.helm import Json
+
+pytestmark = pytest.mark.apiserver
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "rights.md"
+ROW = re.compile(r"^\| (?P<verbs>[a-z*, ]+) \| `(?P<resource>[^`]+)` \| (?P<reason>.+) \|$", re.MULTILINE)
+
+#: Longest wait for something that is about to happen; only a failing test waits this long.
+PATIENCE = 90.0
+
+VALUES: Json = {
+    "useKubernetesProxy": True,
+    "featureGates": [
+        {"name": "RayClusterNetworkPolicy", "enabled": True},
+        {"name": "RayCronJob", "enabled": True},
+    ],
+}
+
+
+def documented() -> dict[tuple[str, str], str]:
+    """Reasons by verb and resource."""
+    return {
+        (verb, row["resource"]): row["reason"]
+        for row in ROW.finditer(PAGE.read_text("utf-8"))
+        for verb in row["verbs"].split(", ")
+    }
+
+
+def eventually(what: str, question: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not question():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what}: did not happen within {PATIENCE:.0f} s")
+        time.sleep(0.2)
+
+
+def granted(release: Release) -> set[tuple[str, str]]:
+    """What the operator's account may do: verb and resource, from the roles on the server."""
+    found = set()
+    base = "/apis/rbac.authorization.k8s.io/v1"
+    roles = [
+        release.plane.api("GET", f"{base}/clusterroles/kuberay-operator"),
+        release.plane.api("GET", f"{base}/namespaces/{NAMESPACE}/roles/kuberay-operator-leader-election"),
+    ]
+    for role in roles:
+        for rule in role["rules"]:
+            for group in rule["apiGroups"]:
+                for resource in rule["resources"]:
+                    found |= {(verb, named(group, resource)) for verb in rule["verbs"]}
+    return found
+
+
+def named(group: str, resource: str) -> str:
+    """A resource as people write it: with its group, unless that is the core's."""
+    return f"{resource}.{group}" if group else resource
+
+
+def live(release: Release) -> None:
+    """A cluster with all that the operator looks after, changed and deleted; a job; and a schedule."""
+    kubectl = release.plane.kubectl
+
+    def get(kind: str, name: str) -> Json:
+        found = kubectl("get", kind, name, "-o", "yaml", "--ignore-not-found")
+        return yaml.safe_load(found) or {}
+
+    def gone(kind: str, name: str) -> Callable[[], bool]:
+        return lambda: get(kind, name) == {}
+
+    cluster = make.raycluster(
+        "a",
+        make.namespace("default"),
+        make.workers(2),
+        make.head(enableIngress=True),
+        make.cluster(
+            enableInTreeAutoscaling=True,
+            networkPolicy={"mode": "DenyAll"},
+            gcsFaultToleranceOptions={"redisAddress": "redis:6379"},
+        ),
+    )
+    kubectl("apply", "-f", "-", stdin=yaml.safe_dump(cluster))
+    eventually(
+        "the cluster is ready", lambda: get("raycluster", "a").get("status", {}).get("state") == "ready"
+    )
+    fewer = '[{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": 1}]'
+    kubectl("patch", "raycluster", "a", "--type=json", "-p", fewer)
+    workers = ("pods", "-l", "ray.io/cluster=a,ray.io/node-type=worker", "-o", "name")
+    eventually("a worker goes", lambda: len(kubectl("get", *workers).split()) == 1)
+    kubectl("delete", "raycluster", "a", "--wait=false")
+    eventually("the cluster is gone", gone("raycluster", "a"))
+
+    job = make.rayjob("j", make.namespace("default"))
+    kubectl("apply", "-f", "-", stdin=yaml.safe_dump(job))
+    eventually("the job has a cluster", lambda: get("rayjob", "j").get("status", {}).get("rayClusterName"))
+    name = get("rayjob", "j")["status"]["rayClusterName"]
+    eventually(
+        "the job's cluster is ready",
+        lambda: get("raycluster", name).get("status", {}).get("state") == "ready",
+    )
+    kubectl("delete", "rayjob", "j", "--wait=false")
+    eventually("the job is gone", gone("rayjob", "j"))
+
+
+def test_each_call_is_granted_and_each_grant_has_a_use(release: Release) -> None:
+    release.install(**VALUES)
+    release.available()
+    live(release)
+    calls = release.audit.calls()
+    refused = {(call.verb, named(call.group, call.resource)) for call in calls if call.code == 403}
+    assert refused == set(), "the chart grants too little"
+    used = {(call.verb, named(call.group, call.resource)) for call in calls}
+    reasons = documented()
+    idle = {
+        (verb, resource)
+        for verb, resource in granted(release) - used
+        if not {(verb, resource), ("*", resource), (verb, "*")} & reasons.keys()
+    }
+    assert idle == set(), "granted, but neither used here nor explained in docs/reference/rights.md"
