@@ -12,10 +12,11 @@ from typing import Final
 
 import httpx
 
-from kuberay_op_local import health, paths, ports, processes
+from kuberay_op_local import components, health, paths, ports, processes
 from kuberay_op_local.cluster import Cluster, quiet
 from kuberay_op_local.components import OPERATOR
 from kuberay_op_local.errors import LocalError
+from kuberay_op_local.real.world import World
 from kuberay_op_local.run import Say
 
 #: How long the operator may take until its caches are filled.
@@ -42,22 +43,29 @@ def install(cluster: Cluster, flags: Sequence[str] = (), *, say: Say = quiet) ->
         rng=random.Random(),  # noqa: S311 (not a secret)
     )
     began = time.monotonic()
+    host = cluster.spec.host
+    arguments = [
+        "run",
+        f"--kubeconfig={cluster.kubeconfig}",
+        f"--health-probe-bind-address={host}:{chosen['health']}",
+        f"--metrics-addr={host}:{chosen['metrics']}",
+        "--enable-leader-election=false",
+        *flags,
+    ]
+    command = [str(program), *arguments]
+    if (
+        components.NAMESPACES in running
+    ):  # on a real node Ray is reached by names and addresses of the cluster
+        command = [*World.of(running[components.NAMESPACES]).enter(mounts=True), *command]
     process = processes.start(
-        program,
-        [
-            "run",
-            f"--kubeconfig={cluster.kubeconfig}",
-            f"--health-probe-bind-address=127.0.0.1:{chosen['health']}",
-            f"--metrics-addr=127.0.0.1:{chosen['metrics']}",
-            "--enable-leader-election=false",
-            *flags,
-        ],
+        Path(command[0]),
+        command[1:],
         root=root,
         component=OPERATOR,
         log=cluster.layout.log(OPERATOR),
     )
     spoken = began
-    while not _ready(chosen["health"]):
+    while not _ready(host, chosen["health"]):
         now = time.monotonic()
         if not processes.alive(process):
             raise health.failure(
@@ -70,9 +78,8 @@ def install(cluster: Cluster, flags: Sequence[str] = (), *, say: Say = quiet) ->
             spoken = now
             say(f"waiting for the operator: {now - began:.0f} s")
         time.sleep(POLL_SECONDS)
-    say(
-        f"the operator works after {time.monotonic() - began:.1f} s; its metrics: http://127.0.0.1:{chosen['metrics']}/metrics"
-    )
+    took = f"{time.monotonic() - began:.1f} s"
+    say(f"the operator works after {took}; its metrics: http://{host}:{chosen['metrics']}/metrics")
 
 
 def _program() -> Path:
@@ -85,9 +92,9 @@ def _program() -> Path:
     return program
 
 
-def _ready(port: int) -> bool:
+def _ready(host: str, port: int) -> bool:
     try:
-        answer = httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=2.0, trust_env=False)
+        answer = httpx.get(f"http://{host}:{port}/readyz", timeout=2.0, trust_env=False)
     except httpx.TransportError:
         return False
     return answer.status_code == httpx.codes.OK

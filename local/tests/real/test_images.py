@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import tarfile
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from kuberay_op_local.images import build, debian
+from kuberay_op_local.images import build, debian, recipes
 from kuberay_op_local.images.build import Image
 
 pytestmark = [pytest.mark.real_node, pytest.mark.timeout(1800)]
@@ -19,8 +20,8 @@ ROOT: Final = Path(__file__).parents[3]
 MEGABYTES: Final = 100
 
 
-def made(name: str, *, fresh: bool = False) -> Image:
-    return build.build(name, source=ROOT, given={}, fresh=fresh, say=lambda _: None)
+def made(name: str, source: Path = ROOT) -> Image:
+    return build.build(name, source=source, given={}, say=lambda _: None)
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +89,14 @@ def test_nothing_is_built_twice(operator: Path) -> None:
 def test_two_builds_from_nothing_give_one_image(
     able: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    source = tmp_path / "source"  # a copy: nobody works on it meanwhile
+    for name in ("operator", "base"):
+        for _, path in recipes.files(recipes.recipe(name), ROOT):
+            target = source / path.relative_to(ROOT)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target)
     identities = set()
     for attempt in ("one", "two"):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / attempt))
-        identities.add(made("operator").id)
+        identities.add(made("operator", source).id)
     assert len(identities) == 1

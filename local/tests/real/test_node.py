@@ -16,6 +16,7 @@ import pytest
 from kuberay_op_local import components, processes
 from kuberay_op_local.cluster import Cluster
 from kuberay_op_local.errors import LocalError
+from kuberay_op_local.operator import install
 from kuberay_op_local.real import objects, world
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.real_node]
@@ -143,6 +144,16 @@ def test_small_machines_schedule_big_pods(cluster: Cluster) -> None:
     ]
     assert told["requests"] == {"cpu": objects.SMALL_CPU, "memory": objects.SMALL_MEMORY}
     assert told["limits"] == {"cpu": objects.SMALL_CPU_LIMIT, "memory": "512Gi"}
+
+
+def test_the_operator_beside_it_lives_in_the_nodes_network(cluster: Cluster) -> None:
+    """Ray is reached by names and addresses that mean something only there."""
+    install(cluster)
+    running = processes.find(cluster.layout.root)
+    operator, holder = running[components.OPERATOR], world.World.of(running[components.NAMESPACES])
+    for kind in ("net", "mnt"):
+        assert os.readlink(f"/proc/{operator.pid}/ns/{kind}") == os.readlink(f"/proc/{holder.pid}/ns/{kind}")
+    processes.kill([operator])
 
 
 def test_an_image_that_does_not_exist_is_one_sentence(cluster: Cluster) -> None:

@@ -104,6 +104,8 @@ def _hierarchies() -> Iterator[Path]:
     if (CGROUPS / "cgroup.controllers").exists():
         yield CGROUPS
         return
+    if not CGROUPS.is_dir():
+        return
     for folder in sorted(CGROUPS.iterdir()):
         # "cpu,cpuacct" is often one hierarchy with links of the single names to it.
         if folder.is_dir() and not folder.is_symlink() and (folder / "cgroup.procs").exists():
