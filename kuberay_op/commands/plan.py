@@ -46,7 +46,7 @@ def plan(
     output: str,
     **settings: Any,
 ) -> None:
-    """Show what the operator would do about RayClusters and RayJobs. Nothing is written anywhere.
+    """Show what the operator would do about RayClusters, RayJobs and RayCronJobs. Nothing is written.
 
     Every object that would be made, changed or deleted, as a diff, with the plugins and steps that asked for
     it or changed it. Offline the objects are taken for new; with --live they are compared with what is on a

@@ -13,7 +13,7 @@ from kuberay_op.commands.previews.setting import options
 @options
 @click.option("--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 def render(filenames: tuple[str, ...], namespace: str, output: str, **settings: Any) -> None:
-    """Print the objects that the operator would make of new RayClusters and RayJobs.
+    """Print the objects that the operator would make of new RayClusters, RayJobs and RayCronJobs.
 
     For people who want to see or check them: other tools can read them, but it is the operator that should
     make them. Names of Pods end where the server adds to them; secrets are hidden.

@@ -16,15 +16,18 @@ from typing import Any, Final
 
 from kuberay_op.api import conditions
 from kuberay_op.api.raycluster import RayCluster
+from kuberay_op.api.raycronjob import RayCronJob
 from kuberay_op.api.rayjob import RayJob
 from kuberay_op.api.validation.whole import examine
+from kuberay_op.build.cronjob import scheduled_rayjob
 from kuberay_op.build.metadata import head_service_name
 from kuberay_op.build.service import head_service
 from kuberay_op.config import Config
 from kuberay_op.controllers.pipeline import Kind, Observed, Report
 from kuberay_op.controllers.raycluster.desired import RayClusterKind
+from kuberay_op.controllers.raycronjob.desired import RayCronJobKind
 from kuberay_op.controllers.rayjob.desired import RayJobKind
-from kuberay_op.controllers.wishes import with_plugins
+from kuberay_op.controllers.wishes import causes_of, with_plugins
 from kuberay_op.errors import Misconfigured
 from kuberay_op.frozen import freeze, thaw
 from kuberay_op.hooks.scope import Gang, Scope, Watch
@@ -34,7 +37,7 @@ from kuberay_op.plan.actions import Action, Cause, Create, Manifest
 from kuberay_op.plan.diff import diff
 
 #: Kinds that a preview can be made of.
-KINDS: Final = (RayCluster.KIND, RayJob.KIND)
+KINDS: Final = (RayCluster.KIND, RayJob.KIND, RayCronJob.KIND)
 
 #: A new job has made all its children after so many passes, or never will.
 MOST_PASSES: Final = 6
@@ -85,6 +88,7 @@ class Previewer:
         self._kinds: dict[str, Kind] = {
             RayCluster.KIND: RayClusterKind(config, rng=rng, routes=routes),
             RayJob.KIND: RayJobKind(config, rng=rng),
+            RayCronJob.KIND: RayCronJobKind(),
         }
 
     def of(self, owner: Manifest, children: Sequence[Manifest] | None = None) -> Preview:
@@ -97,7 +101,10 @@ class Previewer:
         title = _title(owner)
         kind = self._kinds.get(str(owner.get("kind")))
         if kind is None:
-            raise Misconfigured(f"{title}: a plan can be made of {' and '.join(KINDS)} only")
+            raise Misconfigured(f"{title}: a plan can be made of {', '.join(KINDS)} only")
+        if owner.get("kind") == RayCronJob.KIND and not self._config.gates.enabled("RayCronJob"):
+            found.warnings.append(f"{title}: the feature gate RayCronJob is off, so nothing is done")
+            return
         if kind.skips(owner):
             found.warnings.append(f"{title}: somebody else manages it (spec.managedBy)")
             return
@@ -116,6 +123,9 @@ class Previewer:
 
     def _follow(self, found: Preview, kind: Kind, owner: Manifest) -> Iterator[list[Action]]:
         """The passes over a new object; a job first chooses names, then has a cluster made, then goes on."""
+        if owner.get("kind") == RayCronJob.KIND:
+            yield from self._next_run(kind, owner)
+            return
         children: list[Manifest] = []
         for _ in range(MOST_PASSES if owner.get("kind") == RayJob.KIND else 1):
             scope = self._scope(kind, owner, children)
@@ -131,13 +141,20 @@ class Previewer:
                 return  # from here on Ray decides
             owner = freeze(overlay(thaw(owner), {"status": status}))
 
+    def _next_run(self, kind: Kind, owner: Manifest) -> Iterator[list[Action]]:
+        """The job that a RayCronJob makes when its time has come, which is taken for now."""
+        cron = RayCronJob(dict(owner))
+        if not cron.spec.suspend:
+            scope = self._scope(kind, owner, ())
+            built = self._hooks.patch_object(scope, scheduled_rayjob(cron, self._now))
+            yield [Create(built.obj, "when its time has come", causes_of(built.changes))]
+
     def _checked(self, found: Preview, owner: Manifest) -> Manifest | None:
         """The owner with plugins' defaults; None if it is refused."""
         title = _title(owner)
         built = self._hooks.default(owner)
         if built.changes:
-            causes = tuple(Cause(c.plugin, c.hook, c.patch.step, c.patch) for c in built.changes)
-            found.defaults[title] = causes
+            found.defaults[title] = causes_of(built.changes)
         problems = [("", problem) for problem in examine(thaw(built.obj), self._config.gates.enabled)]
         if not any(problem.severity == "error" for _, problem in problems):
             problems += [

@@ -7,14 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kuberay_op import __version__
+from kuberay_op.api import labels
 from kuberay_op.api.predicates import on_openshift
 from kuberay_op.api.raycluster import RayCluster
+from kuberay_op.api.rayjob import RayJob
 from kuberay_op.build.auth import needs_secret, secret_name
 from kuberay_op.clock import SystemClock
 from kuberay_op.commands.previews.setting import Setting
 from kuberay_op.controllers.plugins import Kinds, find_kinds
 from kuberay_op.controllers.raycluster.reconciler import selectors
-from kuberay_op.controllers.resources import RAY_CLUSTERS, RAY_JOBS, ROUTES
+from kuberay_op.controllers.resources import RAY_CLUSTERS, RAY_CRON_JOBS, RAY_JOBS, ROUTES
 from kuberay_op.errors import Misconfigured
 from kuberay_op.frozen import freeze
 from kuberay_op.hooks.scope import Watch
@@ -27,7 +29,16 @@ from kuberay_op.kube.resource import JOBS, PODS, SECRETS, SERVICES, Resource
 #: Seconds for each call: somebody waits for the answer.
 DEADLINE: Final = 15.0
 
-_OWNERS: Final = {RAY_CLUSTERS.kind: RAY_CLUSTERS, RAY_JOBS.kind: RAY_JOBS}
+_OWNERS: Final = {each.kind: each for each in (RAY_CLUSTERS, RAY_JOBS, RAY_CRON_JOBS)}
+
+#: What each makes, where caches do not select.
+_MADE: Final[dict[str, tuple[Resource, ...]]] = {
+    RAY_JOBS.kind: (RAY_CLUSTERS, JOBS, SERVICES),
+    RAY_CRON_JOBS.kind: (RAY_JOBS,),
+}
+
+#: What a job looks at besides what it has made: the way to the head of its cluster.
+_HEADS: Final = f"{labels.NODE_TYPE}={labels.HEAD}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +75,8 @@ async def everything(
             for namespace in namespaces or (None,):
                 try:
                     listed = await client.list(resource, namespace)
+                except NotFound:
+                    continue  # its CRD is not installed
                 except Forbidden as error:
                     raise Misconfigured(f"all objects must be seen to be sure: {error}") from error
                 kind = {"apiVersion": resource.api_version, "kind": resource.kind}
@@ -81,17 +94,35 @@ async def _one(
         return owner, None
     except Forbidden as error:
         raise Misconfigured(f"a plan needs to read the object itself: {error}") from error
-    if owner["kind"] == RAY_CLUSTERS.kind:
-        chosen = selectors(setting.config, kinds, routes=routes)
+    if owner["kind"] in _MADE:
+        chosen: dict[Resource, str | None] = dict.fromkeys((*_MADE[owner["kind"]], *kinds.served))
     else:
-        chosen = dict.fromkeys((RAY_CLUSTERS, JOBS, SERVICES, PODS, *kinds.served))
+        chosen = selectors(setting.config, kinds, routes=routes)
     children: list[Mapping[str, Any]] = []
     for each, selector in chosen.items():
         children += await _owned(client, each, selector, live["metadata"])
+    if owner["kind"] == RAY_JOBS.kind:
+        children += await _around(client, RayJob(live), children)
     cluster = RayCluster(owner)
     if owner["kind"] == RAY_CLUSTERS.kind and needs_secret(cluster):
         children += await _named(client, SECRETS, secret_name(cluster), metadata["namespace"])
     return _applied(owner, live), children
+
+
+async def _around(
+    client: Client, job: RayJob, children: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """The cluster that the job runs on, if it is not its own, and what leads to the head."""
+    name = job.status.ray_cluster_name
+    own = [obj for obj in children if obj["kind"] == RAY_CLUSTERS.kind and obj["metadata"]["name"] == name]
+    others = [] if own or not name else await _named(client, RAY_CLUSTERS, name, job.namespace, whole=True)
+    found: list[Mapping[str, Any]] = list(others)
+    for cluster in (*own, *others):
+        service = RayCluster(dict(cluster)).status.head.service_name
+        if service:
+            found += await _named(client, SERVICES, service, job.namespace, whole=True)
+        found += await _owned(client, PODS, _HEADS, cluster["metadata"])
+    return found
 
 
 async def _owned(
@@ -111,14 +142,16 @@ async def _owned(
     ]
 
 
-async def _named(client: Client, resource: Resource, name: str, namespace: str) -> list[Mapping[str, Any]]:
-    """That an object is there, and nothing of what it holds; those who may not see it are told it is new."""
+async def _named(
+    client: Client, resource: Resource, name: str, namespace: str, *, whole: bool = False
+) -> list[Mapping[str, Any]]:
+    """An object if it is there and may be seen: its name alone, or the ``whole`` of it."""
     try:
-        await client.get(resource, name, namespace)
+        found = await client.get(resource, name, namespace)
     except (NotFound, Forbidden):
         return []
     kind = {"apiVersion": resource.api_version, "kind": resource.kind}
-    return [freeze({**kind, "metadata": {"name": name}})]
+    return [freeze({**kind, **(found if whole else {"metadata": {"name": name}})})]
 
 
 def _applied(owner: Mapping[str, Any], live: Mapping[str, Any]) -> dict[str, Any]:

@@ -60,7 +60,7 @@ _FILES: Final = click.option(
     multiple=True,
     required=True,
     metavar="FILE|-",
-    help="A file with RayClusters or RayJobs, or - for standard input. May be repeated.",
+    help="A file with RayClusters, RayJobs or RayCronJobs, or - for standard input. May be repeated.",
 )
 _NAMESPACE: Final = click.option("-n", "--namespace", default="", help="Namespace of objects that name none.")
 _OPERATOR: Final = (
@@ -159,7 +159,7 @@ def read_owners(filenames: Iterable[str], namespace: str) -> list[dict[str, Any]
             elif isinstance(item.value, Mapping) and item.value.get("kind") in KINDS:
                 owners.append(_completed(item.value, namespace))
     if not owners:
-        raise Misconfigured(f"there is no {' or '.join(KINDS)} in {', '.join(filenames)}")
+        raise Misconfigured(f"there is no {', '.join(KINDS[:-1])} or {KINDS[-1]} in {', '.join(filenames)}")
     return owners
 
 

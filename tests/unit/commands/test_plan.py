@@ -123,6 +123,16 @@ def test_other_jobs_have_no_submitter(folder: Path, mode: str) -> None:
     assert "Job" not in kinds
 
 
+def test_a_cron_job_is_followed_to_its_next_job(folder: Path) -> None:
+    path = write(folder, make.raycronjob("nightly"))
+    off = call("plan", "-f", path)
+    assert (off.exit_code, "the feature gate RayCronJob is off" in off.output) == (0, True)
+    on = call("plan", "-f", path, "--feature-gates", "RayCronJob=true")
+    assert on.exit_code == 2, on.output
+    for kind in ("RayJob", "RayCluster", "Pod", "Job"):
+        assert f"create {kind} nightly-" in on.output
+
+
 @pytest.mark.parametrize("command", ["plan", "render"])
 def test_secrets_are_hidden(folder: Path, command: str) -> None:
     path = write(folder, make.raycluster("demo", make.cluster(authOptions={"mode": "token"})))
@@ -205,4 +215,4 @@ def test_wrong_use_is_not_taken_for_changes(folder: Path) -> None:
 
 def test_a_file_without_objects_of_ours_is_a_mistake(folder: Path) -> None:
     done = call("plan", "-f", write(folder, {"kind": "ConfigMap"}))
-    assert "there is no RayCluster or RayJob in" in str(done.exception)
+    assert "there is no RayCluster, RayJob or RayCronJob in" in str(done.exception)
