@@ -32,6 +32,10 @@ from kuberay_op.ray.errors import JobExists, JobNotFound
 from kuberay_op.ray.poller import Observation, Poller
 from kuberay_op.ray.urls import direct, proxied_service
 
+#: Dashboards that are asked at the same time. Most of them only make us wait, and the first question of a job
+#: is three: whether Ray has it, to take it, and how it is doing.
+AT_ONCE: Final = 512
+
 #: How long a job that has failed is asked to stop: a shared cluster should not go on with it.
 STOP_PATIENCE: Final = timedelta(minutes=5)
 
@@ -140,7 +144,7 @@ class Following:
         self._clock = clock
         self._proxied = proxied
         self._poller: Poller[Question, JobInfo | None] = Poller(
-            lambda asked: wake(asked.owner), clock=clock, rng=rng
+            lambda asked: wake(asked.owner), clock=clock, rng=rng, concurrency=AT_ONCE
         )
         self._current: dict[Key, Question] = {}
         self._asking: dict[Question, Asking] = {}
