@@ -8,6 +8,7 @@ token of their service account. What they may do is up to the rendered roles, as
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -44,6 +45,8 @@ class Kubelet:
         self._plane = plane
         self._namespace = namespace
         self._folder = folder
+        #: Images of third parties: the folder in which an image's files are.
+        self.images: dict[str, Path] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._ports: dict[str, int] = {}
         self._stop = threading.Event()
@@ -136,7 +139,13 @@ class Kubelet:
             self._ports[pod["metadata"]["uid"]] = port
             words += [f"--health-probe-bind-address=127.0.0.1:{port}", "--metrics-addr=0"]
             self._set_in_files(home, {"probeAddr": f"127.0.0.1:{port}", "metricsAddr": "0"})
-        environment = {each["name"]: each.get("value", "") for each in container.get("env", ())}
+        extra = home / "extra-plugins"
+        for first in pod["spec"].get("initContainers", ()):
+            self._copy(first, extra)
+        environment = {
+            each["name"]: each.get("value", "").replace("/extra-plugins", str(extra))
+            for each in container.get("env", ())
+        }
         with (self._folder / f"{name}.log").open("wb") as output:
             return subprocess.Popen(
                 [*PROGRAMS[words[0]], *words[1:]],
@@ -149,6 +158,16 @@ class Kubelet:
                 stdout=output,
                 stderr=output,
             )
+
+    def _copy(self, container: Json, extra: Path) -> None:
+        """What the init container of a third party's plugin does: copy files of its image."""
+        program, flag, source, target = container["command"]
+        folder = Path(target.replace("/extra-plugins", str(extra)))
+        folder.mkdir(parents=True)
+        subprocess.run(
+            [shutil.which(program) or program, flag, f"{self.images[container['image']]}{source}", folder],
+            check=True,
+        )
 
     def _mounted(self, name: str, folder: Path) -> Path:
         folder.mkdir()

@@ -6,6 +6,8 @@ The Pods of the chart run as processes here (see ``kubelet.py``); everything els
 from __future__ import annotations
 
 import base64
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx
@@ -66,7 +68,23 @@ def reference_crds() -> list[Path]:
         pytest.skip(f"the CRDs of the reference cannot be had: {error}")
 
 
-def test_a_release_lives(release: Release, previous_chart: Path) -> None:
+@pytest.fixture
+def third_party(release: Release, tmp_path: Path) -> str:
+    """The image of a third party's plugin: what pip makes of a package that is nowhere else."""
+    package, image = tmp_path / "licence", tmp_path / "image"
+    ours = [sys.executable, "-c", "from kuberay_op.cli import main; main()"]
+    subprocess.run(
+        [*ours, "plugin", "new", "licence", "--python", "--folder", str(package)],
+        check=True,
+        capture_output=True,
+    )
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*pip, "--target", str(image / "plugins"), str(package)], check=True, capture_output=True)
+    release.kubelet.images["example.org/licence:1"] = image
+    return "example.org/licence:1"
+
+
+def test_a_release_lives(release: Release, previous_chart: Path, third_party: str) -> None:
     # On an empty cluster, by the chart as it was before.
     release.install(previous_chart)
     release.available()
@@ -81,7 +99,7 @@ def test_a_release_lives(release: Release, previous_chart: Path) -> None:
     assert "Phase:          Succeeded" in said or "Succeeded" in said, said
     assert ": ready" in release.kubelet.log("kuberay-operator-test")
 
-    # By a configuration file, with a plugin in the values.
+    # By a configuration file, with a plugin in the values, and one in Python that our image does not have.
     notes = {
         "apiVersion": "kuberay-op/v1alpha1",
         "kind": "Plugin",
@@ -91,7 +109,7 @@ def test_a_release_lives(release: Release, previous_chart: Path) -> None:
             {"name": "a", "match": {"object": "Pod"}, "merge": {"metadata": {"labels": {"team": "ml"}}}}
         ],
     }
-    release.upgrade(yamlPlugins={"team": notes})
+    release.upgrade(yamlPlugins={"team": notes}, extraPlugins=[{"name": "licence", "image": third_party}])
     release.available()
     done = helm(
         *("install", "demo", str(Path(__file__).parents[2] / "charts" / "ray-cluster")),
@@ -107,7 +125,9 @@ def test_a_release_lives(release: Release, previous_chart: Path) -> None:
     assert done.returncode == 0, done.stderr
     ready = ("--for=jsonpath={.status.state}=ready", "--timeout=120s")
     release.plane.kubectl("wait", "raycluster/demo-kuberay", *ready)
-    pods = release.plane.kubectl("get", "pods", "-l", "team=ml,ray.io/cluster=demo-kuberay", "-o", "name")
+    pods = release.plane.kubectl(
+        "get", "pods", "-l", "team=ml,example.com/plugin=licence,ray.io/cluster=demo-kuberay", "-o", "name"
+    )
     assert len(pods.split()) == 3
 
     # Back, and away. What people made stays, and so do the kinds.

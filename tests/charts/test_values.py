@@ -14,7 +14,7 @@ from kuberay_op.loader.choose import Wanted
 from kuberay_op.loader.load import load_plugins
 from kuberay_op.rbac import cluster_role, leader_role, webhook_role, webhook_rules
 from tests.charts.cases import cases, objects_of
-from tests.charts.helm import CHARTS, Json, container, of_kind, refusal, rendered, template
+from tests.charts.helm import CHARTS, Json, container, helm, of_kind, refusal, rendered, template
 
 OPERATOR = "kuberay-operator"
 
@@ -96,6 +96,14 @@ WRONG: list[tuple[str, Json, str]] = [
 @pytest.mark.parametrize(("chart", "values", "says"), WRONG, ids=[says[:40] for _, _, says in WRONG])
 def test_what_is_wrong_is_named(chart: str, values: Json, says: str) -> None:
     assert says in refusal(chart, values)
+
+
+@pytest.mark.parametrize("chart", [OPERATOR, "ray-cluster"])
+def test_helm_has_nothing_to_say_against_it(chart: str) -> None:
+    done = helm("lint", "--strict", str(CHARTS / chart))
+    assert done.returncode == 0, done.stdout
+    assert "[WARNING]" not in done.stdout
+    assert "[ERROR]" not in done.stdout
 
 
 def test_values_that_charts_share_are_let_through() -> None:

@@ -56,10 +56,10 @@ async def main() -> None:
             async with asyncio.timeout(float(os.environ["SECONDS"])):
                 await ready(client)
         except TimeoutError:
-            sys.exit(
-                f"{NAMESPACE}/{NAME} was not ready after {os.environ['SECONDS']} s; "
-                "ask why: kuberay-op why raycluster NAME"
-            )
+            status = (await client.get(RAY_CLUSTERS, NAME, NAMESPACE)).get("status") or {}
+            for each in status.get("conditions", ()):
+                sys.stdout.write(f"{each['type']} is {each['status']}: {each.get('message', '')}\n")
+            sys.exit(f"{NAMESPACE}/{NAME} was not ready after {os.environ['SECONDS']} s")
         finally:
             await remove(client)
 
