@@ -26,14 +26,14 @@ demo: setup  ## A real Kubernetes on this machine with the operator on it, and a
 
 test: setup lint drift docs  ## Everything CI runs.
 	kuberay-op local setup
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow and not real_node"
 
 coverage: setup  ## The tests again, with branch coverage (slower: every line is traced).
 	kuberay-op local setup
-	$(PYTEST) -m "not slow" --cov --cov-report=term:skip-covered
+	$(PYTEST) -m "not slow and not real_node" --cov --cov-report=term:skip-covered
 
 full: test  ## `make test`, then the long forms of its tests.
-	$(PYTEST) -m slow --timeout 3600
+	$(PYTEST) -m "slow and not real_node" --timeout 3600
 	$(MAKE) fuzz soak SOAK_SECONDS=600
 
 lint: setup  ## Format, lint, types and layers; changes nothing.
@@ -43,11 +43,11 @@ lint: setup  ## Format, lint, types and layers; changes nothing.
 	lint-imports --verbose
 
 unit: setup  ## Tests that need no control plane.
-	$(PYTEST) -m "not slow and not apiserver"
+	$(PYTEST) -m "not slow and not apiserver and not real_node"
 
 integration: setup  ## Tests on a real API server.
 	kuberay-op local setup
-	$(PYTEST) -m "apiserver and not slow"
+	$(PYTEST) -m "apiserver and not slow and not real_node"
 
 bench: setup  ## Measure; writes bench/results and the tables in docs/benchmarks.md.
 	kuberay-op local setup
@@ -89,7 +89,11 @@ image: setup  ## Build the images of the operator and the submitter: as root, wi
 	kuberay-op local build operator
 	kuberay-op local build submitter
 
-conformance chaos:  ## Not here yet: each comes with the part of the operator it tests.
+conformance: setup  ## The reference's own suites, unmodified, against this operator on a real node: as root; hours.
+	kuberay-op local setup --node real
+	tools/conformance.sh ours
+
+chaos:  ## Not here yet: it comes with the next version.
 	@echo "make $@: not available yet; it needs a part of the operator that this version does not have." >&2
 	@exit 2
 
