@@ -8,7 +8,6 @@ second submission, by whoever and for whatever reason, is refused by Ray.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
@@ -33,7 +32,7 @@ from kuberay_op.ray.poller import Observation, Poller
 from kuberay_op.ray.urls import direct, proxied_service
 
 #: Dashboards that are asked at the same time. Most of them only make us wait, and the first question of a job
-#: is three: whether Ray has it, to take it, and how it is doing.
+#: is two: whether Ray has it, and to take it.
 AT_ONCE: Final = 512
 
 #: How long a job that has failed is asked to stop: a shared cluster should not go on with it.
@@ -70,14 +69,16 @@ class Asking:
         except JobNotFound:
             if self.known or self._job.spec.submission_mode != HTTP_MODE:
                 raise
-            await self._submit()
-            info = await self._dashboard.info(job_id)
+            info = await self._submit()
         self.known = True
         return info
 
-    async def _submit(self) -> None:
-        with suppress(JobExists):  # by an earlier attempt of ours to submit it: the id is the job's own
+    async def _submit(self) -> JobInfo:
+        try:
             await self._dashboard.submit(submission(self._job))
+        except JobExists:  # by an earlier attempt of ours to submit it: the id is the job's own
+            return await self._dashboard.info(self._job.status.job_id)
+        return JobInfo(conditions.JOB_PENDING, submission_id=self._job.status.job_id)
 
     async def stop(self) -> None:
         """Have the job stopped; returns when that is under way or not needed."""

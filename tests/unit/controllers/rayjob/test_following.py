@@ -49,7 +49,7 @@ def asking(ray: FakeRay, of: RayJob) -> Asking:
 async def test_a_job_that_ray_never_had_is_submitted_once() -> None:
     ray = FakeRay(auto=True)
     first = asking(ray, job("Running"))
-    assert (await first.info()).status == "RUNNING"
+    assert (await first.info()).status == "PENDING", "Ray has taken it"
     assert (await first.info()).status == "RUNNING"
     other_operator = asking(ray, job("Running"))
     assert (await other_operator.info()).status == "RUNNING"
@@ -169,7 +169,7 @@ async def test_news_wakes_the_job_and_the_last_answer_stays() -> None:
         seen = follow.look(KEY, job("Running"), cluster()).job
         assert seen is not None
         assert seen.now is not None
-        assert seen.now.status == "RUNNING"
+        assert seen.now.status == "PENDING"
         ray.cluster(FAKE).jobs.finish("j-abcde")
         follow.hurry(KEY)
         await until(lambda: woken == [KEY, KEY])
