@@ -66,7 +66,9 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         pytest.skip(reason)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        with able.real_cluster("e2e", images=["operator", "ray"], source=ROOT) as cluster:
+        with able.real_cluster(
+            "e2e", images=["operator", "ray", "submitter", "redis"], source=ROOT
+        ) as cluster:
             yield Node(cluster)
 
 
@@ -84,7 +86,7 @@ def operator(node: Node) -> Node:
     chart = str(ROOT / "charts" / "kuberay-operator")
     command = [helm, "install", "kuberay-operator", chart, "-n", OPERATOR_NAMESPACE, "--create-namespace"]
     done = subprocess.run(
-        [*command, "--wait", "--timeout=180s", "--set=batchScheduler.name="],
+        [*command, "--wait", "--timeout=180s"],
         env=node.cluster.environment(),
         capture_output=True,
         text=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import version
 from typing import Any, Final
 
 import pytest
@@ -131,6 +132,29 @@ def test_an_interactive_rayjob_follows_what_its_user_submits(operator: Node) -> 
     operator.kubectl("exec", head, "--", *submit)
     operator.kubectl("patch", "rayjob", "interactive", "--type=merge", "-p", '{"spec": {"jobId": "mine"}}')
     finished(operator, "interactive")
+
+
+def test_the_light_submitter_submits_without_ray(operator: Node) -> None:
+    light = {
+        "name": "ray-job-submitter",
+        "image": f"kuberay-op/submitter:{version('kuberay-op')}",
+        "command": ["/submitter"],
+        "args": ["--", f'python -c "{TASK}"'],
+        "securityContext": {"readOnlyRootFilesystem": True, "runAsNonRoot": True},
+    }
+    template = {"spec": {"restartPolicy": "Never", "containers": [light]}}
+    job = rayjob("light", "K8sJobMode", entrypoint=f'python -c "{TASK}"', submitterPodTemplate=template)
+    operator.apply(job)
+    finished(operator, "light")
+
+
+def test_redis_answers(node: Node) -> None:
+    node.kubectl("run", "redis", "--image=redis:7")
+    node.kubectl("wait", "--for=condition=Ready", "pod/redis", "--timeout=120s")
+    node.kubectl("exec", "redis", "--", "redis-cli", "set", "a", "1")
+    assert node.kubectl("exec", "redis", "--", "redis-cli", "get", "a").strip() == "1"
+    assert node.kubectl("exec", "redis", "--", "id", "-u").strip() == "999"
+    node.kubectl("delete", "pod", "redis", "--grace-period=0", "--force")
 
 
 def finished(operator: Node, name: str) -> None:

@@ -183,7 +183,7 @@ class _Buildah:
             "--isolation=chroot",
             "--network=host",
             "--layers=false",
-            "--format=docker",
+            "--format=oci",  # the other writes the name of the build container into the image
             f"--timestamp={TIMESTAMP}",
             f"--secret=id=pip,src={lent / 'pip.conf'}",
             f"--volume={lent / 'apt'}:{LENT_INSIDE}:ro",
