@@ -288,6 +288,44 @@ async def test_a_job_that_has_ended_holds_nothing(world: World) -> None:
     assert await eventually(said) == ["the batch scheduler volcano has let go of train"]
 
 
+@pytest.mark.parametrize(
+    ("options", "groups"),
+    [
+        ({"podGroups": "perGroup"}, {"ray-a-headgroup-pg": 1, "ray-a-workers-pg": 2, "ray-a-wide-pg": 2}),
+        ({"subGroups": True, "subGroupTopology": {"highestTierAllowed": 1}}, {"ray-a-pg": 5}),
+    ],
+    ids=["one for each group", "sub-groups"],
+)
+async def test_volcano_s_api_takes_what_its_options_make(
+    crds: None, kwok_cluster: ControlPlane, kwok_namespace: str, options: Any, groups: dict[str, int]
+) -> None:
+    async with running_operator(
+        kwok_cluster.kubeconfig,
+        namespaces=[kwok_namespace],
+        plugins={"volcano": VOLCANO.manifest()},
+        options={"volcano": options},
+        scheduler="volcano",
+    ) as operator:
+        world = World(operator.client, kwok_namespace, VOLCANO)
+        await world.create("a", make.workers(2), make.workers(1, group="wide", numOfHosts=2))
+
+        async def all_there() -> bool:
+            sizes = {each["metadata"]["name"]: each["spec"]["minMember"] for each in await world.objects()}
+            return sizes == groups and len(await world.pods("a")) == 5
+
+        await eventually(all_there)
+        before = {each["metadata"]["resourceVersion"] for each in await world.objects()}
+        await world.change("a", headServiceAnnotations={"look": "again"})
+
+        async def seen() -> bool:
+            cluster = await world.client.get(RAY_CLUSTERS, "a", kwok_namespace)
+            return bool(cluster["status"].get("observedGeneration") == cluster["metadata"]["generation"])
+
+        await eventually(seen)
+        after = {each["metadata"]["resourceVersion"] for each in await world.objects()}
+        assert after == before, "what the server fills in is not taken for a change"
+
+
 @every(KAI)
 async def test_kai_refuses_a_job_that_would_never_start(world: World) -> None:
     parts = (make.workers(1), make.spec(submissionMode="K8sJobMode"))
