@@ -89,11 +89,6 @@ def externally_managed(spec: RayClusterSpec | RayJobSpec | RayServiceSpec) -> bo
     return spec.is_set("managed_by") and spec.managed_by != CONTROLLER
 
 
-def has_submitter(spec: RayJobSpec) -> bool:
-    """A container of ours submits the job, rather than the operator or the user."""
-    return spec.submission_mode in ("K8sJobMode", "SidecarMode")
-
-
 def incremental_upgrade(spec: RayServiceSpec, gates: GateQuery) -> bool:
     """Traffic moves to a new cluster step by step."""
     return spec.upgrade_strategy.type == INCREMENTAL and gates("RayServiceIncrementalUpgrade")

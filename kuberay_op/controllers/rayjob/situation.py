@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from kuberay_op.api import conditions, labels
+from kuberay_op.api import labels
 from kuberay_op.api.names import is_ours
 from kuberay_op.api.predicates import GateQuery
 from kuberay_op.api.raycluster import RayCluster
@@ -106,12 +106,7 @@ class Situation:
     @property
     def selects(self) -> bool:
         """Whether the job runs on a cluster that is not its own."""
-        return selects(self.job)
-
-    @property
-    def terminal(self) -> bool:
-        """Whether the job has ended, as far as the status knows."""
-        return self.job.status.job_status in conditions.TERMINAL_JOB_STATUSES
+        return bool(self.job.spec.cluster_selector)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +131,6 @@ class Step:
     seconds: float | None = None
     #: What keeps the job from going on and only a person can mend.
     problem: str = ""
-
-
-def selects(job: RayJob) -> bool:
-    """Whether the job names a cluster rather than having one made."""
-    return bool(job.spec.cluster_selector)
 
 
 def cluster_key(job: RayJob) -> str:

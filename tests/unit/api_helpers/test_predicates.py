@@ -80,15 +80,7 @@ def test_suspend_state_is_the_first_that_holds() -> None:
     assert ask.suspend_state(status(("HeadPodReady", "True"))) == ""
 
 
-def test_jobs_and_upgrades() -> None:
-    modes = ("K8sJobMode", "SidecarMode", "HTTPMode", "InteractiveMode", "")
-    assert [ask.has_submitter(RayJobSpec({"submissionMode": m})) for m in modes] == [
-        True,
-        True,
-        False,
-        False,
-        False,
-    ]
+def test_upgrades() -> None:
     spec = RayServiceSpec({"upgradeStrategy": {"type": "NewClusterWithIncrementalUpgrade"}})
     assert ask.incremental_upgrade(spec, on)
     assert not ask.incremental_upgrade(spec, off)
