@@ -17,10 +17,12 @@ import yaml
 from kuberay_op import __version__
 from kuberay_op.api.crds import VERSIONS, crd
 from kuberay_op.commands.crds_apply import WRITER
+from kuberay_op.testing.controlplane import ControlPlane
+from kuberay_op.testing.crds import install_crds
 from kuberay_op.testing.go_modules import ModuleUnavailableError, module_dir
 from kuberay_op.testing.reference import MODULE, VERSION
 from tests.charts.conftest import NAMESPACE, Release
-from tests.charts.helm import Json, helm
+from tests.charts.helm import CHARTS, Json, helm
 
 pytestmark = pytest.mark.apiserver
 
@@ -112,7 +114,7 @@ def test_a_release_lives(release: Release, previous_chart: Path, third_party: st
     release.upgrade(yamlPlugins={"team": notes}, extraPlugins=[{"name": "licence", "image": third_party}])
     release.available()
     done = helm(
-        *("install", "demo", str(Path(__file__).parents[2] / "charts" / "ray-cluster")),
+        *("install", "demo", str(CHARTS / "ray-cluster")),
         *(
             "--kubeconfig",
             str(release.plane.kubeconfig),
@@ -180,30 +182,25 @@ def test_crds_are_brought_up_to_date(release: Release) -> None:
         release.crd("rayjobs")
 
 
-def test_one_namespace_needs_no_rights_beyond_it(release: Release) -> None:
-    """With ``singleNamespaceInstall`` a person who administers a namespace can install the chart."""
-    release.plane.kubectl(
-        *("create", "rolebinding", "admin", "--clusterrole=admin", "--user=alice", "-n", NAMESPACE)
-    )
-    # To grant the operator rights, she must have them; the CRDs are somebody else's business.
-    release.plane.kubectl("apply", "--server-side", "-f", str(Path(helm_folder()) / "crds"))
+def test_one_namespace_needs_no_rights_beyond_it(control_plane: ControlPlane, namespace: str) -> None:
+    """With ``singleNamespaceInstall`` somebody who may do everything in a namespace can install the chart."""
+    install_crds(control_plane)  # somebody else's business
     rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
-    metadata = {"name": "all", "namespace": NAMESPACE}
+    metadata = {"name": "all", "namespace": namespace}
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
         "metadata": metadata,
         "rules": rules,
     }
-    release.plane.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(role))
-    release.plane.kubectl("create", "rolebinding", "all", "--role=all", "--user=alice", "-n", NAMESPACE)
+    control_plane.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(role))
+    control_plane.kubectl("create", "rolebinding", "all", "--role=all", "--user=alice", "-n", namespace)
     done = helm(
-        *("install", "mine", helm_folder(), "--skip-crds", "--namespace", NAMESPACE),
-        *("--kubeconfig", str(release.plane.cluster.issue_client_cert("alice"))),
+        *("install", "mine", str(CHARTS / "kuberay-operator"), "--skip-crds", "--namespace", namespace),
+        *("--kubeconfig", str(control_plane.cluster.issue_client_cert("alice"))),
         *("--set", "singleNamespaceInstall=true,replicas=0"),
     )
     assert done.returncode == 0, done.stderr
-
-
-def helm_folder() -> str:
-    return str(Path(__file__).parents[2] / "charts" / "kuberay-operator")
+    for namespaced in ("roles", "rolebindings", "deployments"):
+        found = control_plane.kubectl("get", namespaced, "-n", namespace, "-o", "name")
+        assert "/kuberay-operator" in found

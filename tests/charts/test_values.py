@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from kuberay_op.config import resolve
+from kuberay_op.config import WORKLOAD_AWARE, resolve
 from kuberay_op.features import GATES, Gates
 from kuberay_op.loader.choose import Wanted
+from kuberay_op.loader.discover import discover
 from kuberay_op.loader.load import load_plugins
 from kuberay_op.rbac import cluster_role, leader_role, webhook_role, webhook_rules
 from tests.charts.cases import cases, objects_of
@@ -226,18 +227,24 @@ RIGHTS: list[tuple[Json, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("values", "wanted", "gates"), RIGHTS, ids=[str(each[0])[:60] for each in RIGHTS])
 def test_the_role_is_what_kuberay_op_rbac_prints(values: Json, wanted: dict[str, Any], gates: str) -> None:
-    """Exactly that of the enabled plugins and gates, whether for the cluster or for a namespace."""
+    """Exactly that of the enabled plugins and gates."""
     states = Gates.default().with_overrides(gates)
-    if (
-        states.enabled("KubernetesWAS")
-        and not (CHARTS / OPERATOR / "files/plugins/kubernetes-was.yaml").exists()
-    ):
-        pytest.skip("the scheduler of the gate KubernetesWAS is not installed")
+    provided = {each.manifest().provides.batch_scheduler for each in discover().values()}
+    if states.enabled("KubernetesWAS") and WORKLOAD_AWARE not in provided:
+        pytest.skip("the package that schedules with the gate KubernetesWAS is not installed")
     loaded = load_plugins(Wanted(**wanted), states, complete=False)
     printed = cluster_role("x", loaded.hooks.rbac_rules(), states)
     assert granted(of_kind(rendered(OPERATOR, values), "ClusterRole", "kuberay-operator")) == granted(printed)
-    single = rendered(OPERATOR, {**values, "singleNamespaceInstall": True})
-    assert granted(of_kind(single, "Role", "kuberay-operator")) == granted(printed)
+
+
+def test_roles_of_namespaces_say_the_same_and_nothing_is_for_the_cluster() -> None:
+    everywhere = of_kind(objects_of(OPERATOR, "default"), "ClusterRole", "kuberay-operator")
+    single = objects_of(OPERATOR, "single-namespaces")
+    roles = [
+        each for each in single if each["kind"] == "Role" and each["metadata"]["name"] == "kuberay-operator"
+    ]
+    assert [each["metadata"]["namespace"] for each in roles] == ["a", "b"]
+    assert all(granted(each) == granted(everywhere) for each in roles)
     assert {each["kind"] for each in single} & {"ClusterRole", "ClusterRoleBinding"} == set()
 
 
