@@ -56,6 +56,10 @@ ATTEMPT: Final = (
 )
 
 
+#: Seconds until a Service that should be there is looked for again: it is not the job's, so nobody tells.
+AGAIN: Final = 3.0
+
+
 def next_step(at: Situation, rng: Random) -> Step:
     """The step to take now."""
     if at.state == conditions.DEPLOYMENT_INITIALIZING:
@@ -116,10 +120,12 @@ def initializing(at: Situation, rng: Random) -> Step:
         said = {"message": problem or None}
         return Step(at.state, said, cluster=not at.selects, seconds=seconds, problem=problem)
     fields: dict[str, Any] = {"rayClusterStatus": cluster.status.raw, "message": None}
-    # Of a cluster that goes, one of the same name follows when it is gone.
-    address = "" if going(cluster.raw) else at.job.status.dashboard_url or _dashboard(at)
+    if going(cluster.raw) or not _up(at):
+        return Step(at.state, fields, seconds=seconds)  # when it is gone, one of the same name follows
+    address = at.job.status.dashboard_url or _dashboard(at)
     if not address:
-        return Step(at.state, fields, seconds=seconds)
+        fields["message"] = f"no Service leads to the dashboard of the RayCluster {cluster.name}"
+        return Step(at.state, fields, seconds=soonest(seconds, AGAIN))
     fields["dashboardURL"] = address
     if at.mode == INTERACTIVE_MODE:
         return Step(conditions.DEPLOYMENT_WAITING, fields)
@@ -194,11 +200,15 @@ def _pre_running_overdue(at: Situation) -> Step | None:
     return running.failed(conditions.PRE_RUNNING_DEADLINE_EXCEEDED, f"{text}: {said}" if said else text)
 
 
+def _up(at: Situation) -> bool:
+    """Whether the cluster takes jobs, or has taken this one."""
+    ready = at.cluster is not None and at.cluster.status.state == conditions.STATE_READY
+    return bool(at.job.status.dashboard_url) or ready or _submitted(at)
+
+
 def _dashboard(at: Situation) -> str:
-    """Where the dashboard is; empty while the cluster is not up."""
-    cluster = at.cluster
-    up = cluster is not None and (cluster.status.state == conditions.STATE_READY or _submitted(at))
-    if not up or at.head_service is None:
+    """Where the dashboard is; empty when no Service leads there, or its port has another name."""
+    if at.head_service is None:
         return ""
     for port in (at.head_service.get("spec") or {}).get("ports") or ():
         if port.get("name") == ports.DASHBOARD:

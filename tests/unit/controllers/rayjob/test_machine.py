@@ -103,6 +103,13 @@ def test_the_submitter_is_made_when_the_cluster_is_ready_and_not_earlier() -> No
     assert found.fields["dashboardURL"] == DASHBOARD
 
 
+def test_a_service_that_is_not_there_is_looked_for_again() -> None:
+    found = step(situation(job("Initializing"), cluster(), head_service=None))
+    assert (found.state, found.seconds) == ("Initializing", 3)
+    assert found.fields["message"] == "no Service leads to the dashboard of the RayCluster c"
+    assert step(situation(job("Initializing"), cluster(""), head_service=None)).seconds is None
+
+
 def test_the_status_of_the_cluster_is_copied() -> None:
     found = step(situation(job("Initializing"), cluster("")))
     assert found.fields["rayClusterStatus"] == cluster("").status.raw
