@@ -21,6 +21,7 @@ from random import Random
 from typing import Any, Final
 
 from kuberay_op.api import conditions, names, ports
+from kuberay_op.api.raycluster import RayCluster
 from kuberay_op.api.validation.rayjob import HTTP_MODE, INTERACTIVE_MODE, K8S_JOB_MODE, SIDECAR_MODE
 from kuberay_op.build.submitter import check_metadata, entrypoint_resources
 from kuberay_op.controllers.rayjob import cleanup, running
@@ -119,6 +120,11 @@ def initializing(at: Situation, rng: Random) -> Step:
         problem = running.missing_cluster(at)
         said = {"message": problem or None}
         return Step(at.state, said, cluster=not at.selects, seconds=seconds, problem=problem)
+    return _on_cluster(at, cluster, seconds)
+
+
+def _on_cluster(at: Situation, cluster: RayCluster, seconds: float | None) -> Step:
+    """There is a cluster: wait until it is up, and go on."""
     fields: dict[str, Any] = {"rayClusterStatus": cluster.status.raw, "message": None}
     if going(cluster.raw) or not _up(at):
         return Step(at.state, fields, seconds=seconds)  # when it is gone, one of the same name follows
