@@ -35,7 +35,7 @@ def connector(ray: FakeRay) -> Connector:
     """The way to the fake."""
     clock = SystemClock()
     gates = Gates(clock=clock, rng=Random(1))  # noqa: S311 (seeded on purpose)
-    return Connector(direct=ray.transport(), gates=gates, clock=clock)
+    return Connector(direct=ray.transport(), proxied=ray.transport(), gates=gates, clock=clock)
 
 
 def asking(ray: FakeRay, of: RayJob) -> Asking:
@@ -143,12 +143,12 @@ def test_what_there_is_to_ask(of: RayJob, found: RayCluster | None, expected: st
 
 
 @asynccontextmanager
-async def following(ray: FakeRay) -> AsyncIterator[tuple[Following, list[Key]]]:
+async def following(ray: FakeRay, *, proxied: bool = False) -> AsyncIterator[tuple[Following, list[Key]]]:
     """What follows jobs, and whom it has woken."""
     woken: list[Key] = []
     rng = Random(1)  # noqa: S311 (seeded on purpose)
     found = Following(
-        connector(ray), cast(Client, None), wake=woken.append, clock=SystemClock(), rng=rng, proxied=False
+        connector(ray), cast(Client, None), wake=woken.append, clock=SystemClock(), rng=rng, proxied=proxied
     )
     yield found, woken
     await found.close()
@@ -201,3 +201,13 @@ async def test_a_job_that_is_deleted_is_stopped() -> None:
         assert not follow.look(KEY, going, cluster()).stopped
         await until(lambda: follow.look(KEY, going, cluster()).stopped)
         assert ray.cluster(FAKE).jobs.status("j-abcde") == "STOPPED"
+
+
+async def test_through_the_api_server_the_service_of_the_cluster_is_asked() -> None:
+    ray = FakeRay(auto=True)
+    async with following(ray, proxied=True) as (follow, woken):
+        follow.look(KEY, job("Running", status={"dashboardURL": "nowhere:1"}), cluster())
+        await until(lambda: woken)
+    assert list(ray.clusters) == [FAKE]
+    (request, *_) = ray.cluster(FAKE).requests
+    assert request.path == "/api/jobs/j-abcde"
