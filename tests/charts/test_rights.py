@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 
 from kuberay_op.testing import make
 from tests.charts.conftest import NAMESPACE, Release
@@ -86,63 +85,48 @@ def forbidden(release: Release) -> list[str]:
 
 
 def live(release: Release) -> None:
-    """A cluster with all that the operator looks after, changed and deleted; a job; and a schedule."""
-    kubectl = release.plane.kubectl
+    """A cluster with all that the operator looks after, changed and deleted, and a job."""
+    plane = release.plane
+    ray, core = "/apis/ray.io/v1/namespaces/default", "/api/v1/namespaces/default"
 
-    def get(kind: str, name: str) -> Json:
-        found = kubectl("get", kind, name, "-o", "yaml", "--ignore-not-found")
-        return yaml.safe_load(found) or {}
+    def status(kind: str, name: str) -> Json:
+        found: Json = plane.api("GET", f"{ray}/{kind}/{name}").get("status") or {}
+        return found
 
-    def gone(kind: str, name: str) -> Callable[[], bool]:
-        return lambda: get(kind, name) == {}
+    def gone(kind: str, name: str) -> bool:
+        return name not in [each["metadata"]["name"] for each in plane.api("GET", f"{ray}/{kind}")["items"]]
+
+    def workers() -> list[str]:
+        chosen = "labelSelector=ray.io/cluster%3Da,ray.io/node-type%3Dworker"
+        return [pod["metadata"]["name"] for pod in plane.api("GET", f"{core}/pods?{chosen}")["items"]]
 
     cluster = make.raycluster(
         "a",
         make.namespace("default"),
         make.workers(2),
         make.head(enableIngress=True),
-        make.cluster(
-            enableInTreeAutoscaling=True,
-            networkPolicy={"mode": "DenyAll"},
-            gcsFaultToleranceOptions={"redisAddress": "redis:6379"},
-        ),
+        make.redis(),
+        make.cluster(enableInTreeAutoscaling=True, networkPolicy={"mode": "DenyAll"}),
     )
-    kubectl("apply", "-f", "-", stdin=yaml.safe_dump(cluster))
-    eventually(
-        "the cluster is ready", lambda: get("raycluster", "a").get("status", {}).get("state") == "ready"
-    )
+    plane.api("POST", f"{ray}/rayclusters", cluster)
+    eventually("the cluster is ready", lambda: status("rayclusters", "a").get("state") == "ready")
     # As the autoscaler would do it.
-    workers = (
-        "pods",
-        "-l",
-        "ray.io/cluster=a,ray.io/node-type=worker",
-        "-o",
-        "jsonpath={.items[*].metadata.name}",
-    )
     group = "/spec/workerGroupSpecs/0"
     one_less = [
         {"op": "replace", "path": f"{group}/replicas", "value": 1},
-        {
-            "op": "add",
-            "path": f"{group}/scaleStrategy",
-            "value": {"workersToDelete": kubectl("get", *workers).split()[:1]},
-        },
+        {"op": "add", "path": f"{group}/scaleStrategy", "value": {"workersToDelete": workers()[:1]}},
     ]
-    kubectl("patch", "raycluster", "a", "--type=json", "-p", json.dumps(one_less))
-    eventually("a worker goes", lambda: len(kubectl("get", *workers).split()) == 1)
-    kubectl("delete", "raycluster", "a", "--wait=false")
-    eventually("the cluster is gone", gone("raycluster", "a"))
+    plane.kubectl("patch", "raycluster", "a", "--type=json", "-p", json.dumps(one_less))
+    eventually("a worker goes", lambda: len(workers()) == 1)
+    plane.api("DELETE", f"{ray}/rayclusters/a")
+    eventually("the cluster is gone", lambda: gone("rayclusters", "a"))
 
-    job = make.rayjob("j", make.namespace("default"))
-    kubectl("apply", "-f", "-", stdin=yaml.safe_dump(job))
-    eventually("the job has a cluster", lambda: get("rayjob", "j").get("status", {}).get("rayClusterName"))
-    name = get("rayjob", "j")["status"]["rayClusterName"]
-    eventually(
-        "the job's cluster is ready",
-        lambda: get("raycluster", name).get("status", {}).get("state") == "ready",
-    )
-    kubectl("delete", "rayjob", "j", "--wait=false")
-    eventually("the job is gone", gone("rayjob", "j"))
+    plane.api("POST", f"{ray}/rayjobs", make.rayjob("j", make.namespace("default")))
+    eventually("the job has a cluster", lambda: status("rayjobs", "j").get("rayClusterName"))
+    name = status("rayjobs", "j")["rayClusterName"]
+    eventually("the job's cluster is ready", lambda: status("rayclusters", name).get("state") == "ready")
+    plane.api("DELETE", f"{ray}/rayjobs/j")
+    eventually("the job is gone", lambda: gone("rayjobs", "j"))
 
 
 def test_each_call_is_granted_and_each_grant_has_a_use(release: Release) -> None:

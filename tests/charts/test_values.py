@@ -116,7 +116,7 @@ def test_values_that_charts_share_are_let_through() -> None:
 @pytest.mark.parametrize("chart", [OPERATOR, "ray-cluster"])
 def test_every_value_is_described(chart: str) -> None:
     """In values.yaml and README.md; a value without a comment would be in neither table."""
-    readme = (CHARTS / chart / "README.md").read_text("utf-8")
+    readme = (CHARTS / chart / "README.md").read_text("utf-8").partition("\n## Values\n")[2]
     values = yaml.safe_load((CHARTS / chart / "values.yaml").read_text("utf-8"))
     listed = set(re.findall(r"^\| `([\w.]+)`", readme, re.MULTILINE))
 
@@ -246,6 +246,32 @@ def test_roles_of_namespaces_say_the_same_and_nothing_is_for_the_cluster() -> No
     assert [each["metadata"]["namespace"] for each in roles] == ["a", "b"]
     assert all(granted(each) == granted(everywhere) for each in roles)
     assert {each["kind"] for each in single} & {"ClusterRole", "ClusterRoleBinding"} == set()
+
+
+@pytest.mark.parametrize(
+    ("gate", "given", "held"),
+    [
+        ({"name": "Mine"}, [], False),
+        ({"name": "Mine"}, [{"name": "Mine", "enabled": True}], True),
+        ({"name": "Mine"}, [{"name": "AllAlpha", "enabled": True}], True),
+        ({"name": "Mine", "default": True}, [], True),
+        ({"name": "Mine", "default": True, "stage": "beta"}, [{"name": "AllBeta", "enabled": False}], False),
+        ({"name": "RayCronJob"}, [{"name": "RayCronJob", "enabled": True}], True),
+    ],
+)
+def test_a_plugin_in_values_gets_its_rights_while_its_gate_is_on(
+    gate: Json, given: list[Json], held: bool
+) -> None:
+    manifest = {
+        "apiVersion": "kuberay-op/v1alpha1",
+        "kind": "Plugin",
+        "name": "mine",
+        "featureGate": gate,
+        "rbac": [{"apiGroups": ["example.org"], "resources": ["things"], "verbs": ["get"]}],
+    }
+    values = {"yamlPlugins": {"mine": manifest}, "featureGates": given}
+    role = of_kind(rendered(OPERATOR, values), "ClusterRole", "kuberay-operator")
+    assert (("example.org", "things", "", "get") in granted(role)) is held
 
 
 def test_the_small_roles_are_what_kuberay_op_rbac_prints() -> None:

@@ -3,6 +3,12 @@
 {{/* Every gate with its state, as the operator would have it. */}}
 {{- define "kuberay-operator.gates" -}}
 {{- $known := .Files.Get "files/gates.yaml" | fromYaml -}}
+{{- range .Values.yamlPlugins -}}
+{{- with .featureGate -}}
+{{- $own := dict "stage" (default "alpha" .stage) "default" (default false .default) -}}
+{{- if not (hasKey $known .name) }}{{ $_ := set $known .name $own }}{{ end -}}
+{{- end -}}
+{{- end -}}
 {{- $given := dict -}}
 {{- range .Values.featureGates }}{{ $_ := set $given .name .enabled }}{{ end -}}
 {{- $states := dict -}}
@@ -58,7 +64,7 @@
 {{- if and $old.name $old.enabled }}{{ fail (printf "batchScheduler.enabled is the old way to say batchScheduler.name: volcano; with batchScheduler.name: %s, leave it out" $old.name) }}{{ end -}}
 {{- range $name, $on := $asked -}}
 {{- $provided := (get $known $name | default dict).batchScheduler -}}
-{{- if and $on $provided (not (get $known $name).featureGate) }}{{ $names = append $names $provided }}{{ end -}}
+{{- if and $on $provided (ne (get $known $name).featureGate "KubernetesWAS") }}{{ $names = append $names $provided }}{{ end -}}
 {{- end -}}
 {{- $names = uniq $names -}}
 {{- if and $names (get $gates "KubernetesWAS") }}{{ fail (printf "featureGates: KubernetesWAS schedules gangs itself; leave out the batch scheduler %s" (first $names)) }}{{ end -}}
@@ -67,10 +73,10 @@
 {{- $providers := list -}}
 {{- $all := list -}}
 {{- range $name, $plugin := $known -}}
-{{- if $plugin.batchScheduler }}{{ $all = append $all $plugin.batchScheduler }}{{ end -}}
+{{- if and $plugin.batchScheduler (ne $plugin.featureGate "KubernetesWAS") }}{{ $all = append $all $plugin.batchScheduler }}{{ end -}}
 {{- if and (eq $plugin.batchScheduler (first $names)) (ne (toString (get $asked $name)) "false") }}{{ $providers = append $providers $name }}{{ end -}}
 {{- end -}}
-{{- if not $providers }}{{ fail (printf "batchScheduler.name: no plugin provides %s; allowed are %s" (first $names) (join ", " (sortAlpha $all))) }}{{ end -}}
+{{- if or (not $providers) (not (has (first $names) $all)) }}{{ fail (printf "batchScheduler.name: no plugin provides %s; allowed are %s" (first $names) (join ", " (sortAlpha $all))) }}{{ end -}}
 {{- first $names -}}
 {{- end -}}
 {{- end -}}
@@ -88,7 +94,7 @@
 {{- range $name, $plugin := $known -}}
 {{- $wanted := ternary (get $asked $name) $plugin.default (hasKey $asked $name) -}}
 {{- if $plugin.batchScheduler -}}
-{{- $wanted = or (eq $plugin.batchScheduler $scheduler) (and $plugin.featureGate (get $gates $plugin.featureGate)) -}}
+{{- $wanted = or (eq $plugin.batchScheduler $scheduler) (eq $plugin.featureGate "KubernetesWAS") -}}
 {{- end -}}
 {{- if and $plugin.featureGate (not (get $gates $plugin.featureGate)) }}{{ $wanted = false }}{{ end -}}
 {{- if $wanted }}{{ $_ := set $on $name $plugin }}{{ end -}}
@@ -123,5 +129,14 @@
 {{- end -}}
 {{- range $key := keys $merged | sortAlpha }}
 - {{ get $merged $key | toJson }}
+{{- end -}}
+{{- end -}}
+
+{{/* Whether a Job writes the CRDs. It needs rights for the whole cluster, which a single namespace does not have. */}}
+{{- define "kuberay-operator.writes-crds" -}}
+{{- if kindIs "bool" .Values.crds.upgrade -}}
+{{- if .Values.crds.upgrade }}true{{ end -}}
+{{- else if not .Values.singleNamespaceInstall -}}
+true
 {{- end -}}
 {{- end -}}
