@@ -33,6 +33,9 @@ LAST_LINES: Final = 12
 #: Every file and the image itself are as old as this, so that two builds give one image.
 TIMESTAMP: Final = "0"
 
+#: How many images of one recipe stay in the cache: those of a few checkouts, versions or tags.
+KEPT: Final = 4
+
 #: Where a build finds what the machine lends it: over a folder that is there, so that no trace stays.
 LENT_INSIDE: Final = "/etc/apt/sources.list.d"
 CA_INSIDE: Final = f"{LENT_INSIDE}/ca.crt"
@@ -76,6 +79,8 @@ def build(
     with paths.locked(cache() / "storage", waiting=lambda: say("waiting for another build of images")):
         if not fresh and (found := _read(folder)) is not None:
             return found  # the other build made it
+        for stale in cache().glob(".work-*"):  # of a build that was killed: we hold the lock
+            shutil.rmtree(stale, ignore_errors=True)
         return _build(recipe, full, source, chosen, folder, fresh=fresh, say=say)
 
 
@@ -112,9 +117,11 @@ def _build(
         size = (draft / "image.tar").stat().st_size >> 20
         image = Image(full, identity, str(folder / "image.tar"), size)
         (draft / "image.json").write_text(json.dumps(asdict(image), indent=2) + "\n")
-        for old in cache().glob(f"{recipe.name}-*-{full.rpartition(':')[2]}"):
-            shutil.rmtree(old)  # made of other files: nobody asks for it again
+        if folder.exists():  # --fresh
+            shutil.rmtree(folder)
         draft.rename(folder)
+    for old in sorted(cache().glob(f"{recipe.name}-*"), key=lambda it: it.stat().st_mtime)[:-KEPT]:
+        shutil.rmtree(old)
     say(f"built {full} in {time.monotonic() - began:.0f} s ({size} MB, {identity[:19]})")
     return image
 
