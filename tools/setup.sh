@@ -33,16 +33,18 @@ if ! "$python" -c 'import venv, ensurepip' 2>/dev/null; then
   fi
 fi
 
-# The clean-up of Redis is tested on a real one.
-if ! command -v redis-server >/dev/null; then
+# What some tests compare with or talk to: "program package". RUNLEVEL=1 keeps Debian from starting them as services.
+for needed in "redis-server redis-server" "promtool prometheus"; do
+  read -r program package <<< "$needed"
+  if command -v "$program" >/dev/null; then continue; fi
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    say "there is no redis-server; installing Debian's, for tests"
-    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq redis-server >/dev/null ||
-      say "that failed; tests that need a Redis are skipped"
+    say "there is no $program; installing Debian's package $package, for tests"
+    { apt-get update -qq && RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" >/dev/null; } ||
+      say "$package could not be installed; tests that need it are skipped."
   else
-    say "there is no redis-server (Debian: apt-get install redis-server); tests that need a Redis are skipped."
+    say "there is no $program (Debian: apt-get install $package); tests that need it are skipped."
   fi
-fi
+done
 
 say "making .venv with $("$python" --version)"
 # A .venv of another folder or Python cannot be repaired, only made again.
