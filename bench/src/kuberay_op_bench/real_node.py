@@ -113,12 +113,18 @@ def _operator(cluster: Cluster, image: str) -> float:
 
 def _pod(image: str) -> dict[str, Any]:
     safe = {"readOnlyRootFilesystem": True, "runAsNonRoot": True, "allowPrivilegeEscalation": False}
-    container = {"name": "operator", "image": image, "securityContext": safe, "imagePullPolicy": "Never"}
+    container = {
+        "name": "operator",
+        "image": image,
+        "securityContext": safe,
+        "imagePullPolicy": "Never",
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 - in the container, as in our chart
+    }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "operator", "namespace": NAMESPACE},
-        "spec": {"containers": [container]},
+        "spec": {"containers": [container], "volumes": [{"name": "tmp", "emptyDir": {}}]},
     }
 
 
