@@ -20,7 +20,7 @@ import psutil
 from kuberay_op_local import certs, components, health, nodes, paths, ports, processes, wish
 from kuberay_op_local.errors import LocalError
 from kuberay_op_local.real import images, kernel, node, objects, packages
-from kuberay_op_local.real.world import World
+from kuberay_op_local.real.world import World, remove_link
 from kuberay_op_local.run import Say, Ticker
 from kuberay_op_local.spec import Nodes, Spec, check_name
 
@@ -274,6 +274,7 @@ class Cluster:
                 pids = ", ".join(str(process.pid) for process in left)
                 raise LocalError(f"these processes of cluster {self.name!r} do not end: {pids}")
             if exists:
+                remove_link(self.layout)
                 kernel.clean(self.layout)
                 paths.remove(self.layout.root)
         return exists or bool(running)

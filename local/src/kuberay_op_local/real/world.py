@@ -7,6 +7,7 @@ takes connections to the outside without a change to the machine's own routes or
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import json
 import subprocess
@@ -186,6 +187,14 @@ class World:
         """The names of the network links inside."""
         listed = json.loads(self.run(str(packages.path_of("ip")), "-json", "link"))
         return {link["ifname"] for link in listed}
+
+
+def remove_link(layout: Layout) -> None:
+    """Remove the machine's end of the link; it goes by itself, but later when somebody is still inside."""
+    outer = f"kr{kernel.tag(layout)}"
+    if outer in psutil.net_if_addrs():
+        with contextlib.suppress(LocalError):  # the kernel was quicker
+            _run(str(packages.path_of("ip")), "link", "delete", outer)
 
 
 def slirp_arguments(world: World) -> list[str]:
