@@ -78,9 +78,14 @@ def counting(client: Client, namespace: str) -> Iterator[Counter[str]]:
     made: Counter[str] = Counter()
 
     async def watch() -> None:
-        async for event in client.watch(RAY_CLUSTERS, namespace, resource_version="0"):
-            if event.type == "ADDED":
-                made[event.object["metadata"]["labels"]["ray.io/originated-from-cr-name"]] += 1
+        seen, version = set(), "0"
+        while True:  # the server ends every watch after some minutes
+            async for event in client.watch(RAY_CLUSTERS, namespace, resource_version=version):
+                metadata = event.object["metadata"]
+                version = metadata["resourceVersion"]
+                if event.type == "ADDED" and metadata["uid"] not in seen:
+                    seen.add(metadata["uid"])
+                    made[metadata["labels"]["ray.io/originated-from-cr-name"]] += 1
 
     task = asyncio.create_task(watch())
     yield made
