@@ -183,7 +183,8 @@ def _bare(value: Any) -> Any:
 
 
 def _left_out(name: str, value: Any) -> bool:
-    return value is None or value == [] or (name == "matchLabels" and value == {})
+    """Whether the server leaves a field out, or fills it in by itself."""
+    return value in (None, [], KEY_DEFAULTS.get(name)) or (name == "matchLabels" and value == {})
 
 
 def _keyed(

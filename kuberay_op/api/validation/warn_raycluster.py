@@ -186,7 +186,7 @@ def no_dns(cluster: ClusterSubject) -> Findings:
 def _opens_dns(rule: Any) -> bool:
     """Whether a rule is for all ports, or for one that looks like DNS: 53, a range with it, or a name."""
     ports = rule.get("ports") if isinstance(rule, Mapping) else None
-    if not ports:
+    if not ports or not isinstance(ports, list):
         return True
     return any(_is_dns(port) for port in ports if isinstance(port, Mapping))
 
