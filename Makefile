@@ -62,9 +62,10 @@ fuzz: setup  ## 100,000 mutated manifests through validate, 1,000 of them agains
 	kuberay-op local setup
 	FUZZ_COUNT=$(FUZZ_COUNT) pytest tests/fuzz -m slow --timeout 7200
 
-soak: setup  ## The engine behind a faulty network for an hour (SOAK_SECONDS).
+soak: setup  ## The engine behind a faulty network for an hour (SOAK_SECONDS); jobs while the operator is killed.
 	kuberay-op local setup
 	SOAK_SECONDS=$(SOAK_SECONDS) pytest tests/apiserver/engine -m slow --timeout 7200
+	pytest tests/apiserver/rayjob/test_killed.py -m slow --timeout 3600
 
 generate: setup  ## Write everything that is made from our types: CRDs, schemas, reference pages.
 	@tools/generate.sh

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
+import os
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -20,8 +20,9 @@ from kuberay_op.webhook.certificates import (
 )
 from kuberay_op.webhook.injection import Injector
 
-#: Where the reference looks for files.
-REFERENCE_FOLDER: Final = Path(tempfile.gettempdir()) / "k8s-webhook-server" / "serving-certs"
+#: Where the reference looks for files. (``tempfile`` wants a folder that can be written; this is only read.)
+_TEMPORARY: Final = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 (only read, and only if files are there)
+REFERENCE_FOLDER: Final = Path(_TEMPORARY) / "k8s-webhook-server" / "serving-certs"
 
 #: A certificate names this host if no webhook configuration says which.
 LOCALHOST: Final = "localhost"
