@@ -240,6 +240,8 @@ def test_objects_stored_under_kuberays_crds_live_on_under_ours(
     folder = module_dir(MODULE, VERSION) / "config" / "crd" / "bases"
     plane.kubectl("create", *(f"--filename={folder / file_name(kind)}" for kind in kinds))
     names = [f"crd/{VERSIONS[kind][0].PLURAL}.ray.io" for kind in kinds]
+    # Before the server has looked at a CRD it has no status, and `kubectl wait` gives up on that.
+    plane.kubectl("wait", "--for=jsonpath={.status.conditions}", "--timeout=60s", *names)
     plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", *names)
     chosen = {kind: next(s for _, s in found_samples if s["kind"] == kind) for kind in kinds}
     before = {kind: create(plane, sample, "default") for kind, sample in chosen.items()}

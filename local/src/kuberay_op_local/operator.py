@@ -31,7 +31,9 @@ def install(cluster: Cluster, flags: Sequence[str] = (), *, say: Say = quiet) ->
     say("installing the CRDs")
     printed = subprocess.run([program, "crds"], check=True, capture_output=True, text=True).stdout
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=printed)
-    cluster.kubectl("wait", "--for=condition=Established", "crd/rayclusters.ray.io", "--timeout=60s")
+    # Before the server has looked at a CRD it has no status, and `kubectl wait` gives up on that.
+    for what in ("jsonpath={.status.conditions}", "condition=Established"):
+        cluster.kubectl("wait", f"--for={what}", "crd/rayclusters.ray.io", "--timeout=60s")
 
     root = cluster.layout.root
     running = processes.find(root)

@@ -10,6 +10,7 @@ from kuberay_op.controllers.resources import RAY_CLUSTERS
 from kuberay_op.kube.resource import JOBS, SERVICES
 from kuberay_op.testing import make
 from kuberay_op.testing.fake_ray import JobScript
+from kuberay_op.testing.operator import eventually
 
 pytestmark = pytest.mark.apiserver
 
@@ -60,7 +61,7 @@ async def test_a_job_submits(start: Any) -> None:
         container = job["spec"]["template"]["spec"]["containers"][0]
         assert container["command"] == ["/bin/bash", "-ce", "--"]
         assert f"--submission-id {status['jobId']}" in container["args"][0]
-        assert await world.get(SERVICES, "a-head-svc") is not None
+        assert await eventually(lambda: world.get(SERVICES, "a-head-svc"))
 
         fake = await world.submit("a")
         await world.reaches("a", "Running", jobStatus="RUNNING")
