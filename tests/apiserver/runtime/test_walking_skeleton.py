@@ -161,4 +161,5 @@ async def test_a_second_signal_ends_it_at_once(
     operator.signal(signal.SIGTERM)
     operator.signal(signal.SIGCONT)
     code = await asyncio.wait_for(operator.process.wait(), 30)
-    assert code in (128 + signal.SIGINT, 128 + signal.SIGTERM)
+    # It says that it starts a moment before it listens to signals; then the kernel ends it.
+    assert code in (128 + signal.SIGINT, 128 + signal.SIGTERM, -signal.SIGTERM)
